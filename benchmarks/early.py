@@ -73,7 +73,7 @@ def simulate(seed: int, per_day: int, wander: float, case: str, number: int) -> 
 
     Returns the number of false alerts, and the hours from the change to the first alert, infinite without one.
     """
-    # The names of earlier versions, so that the figures in docs/detector.md can be reproduced.
+    # The names of earlier versions, so that the figures in docs/research/detector.md can be reproduced.
     random = np.random.default_rng(
         [seed, per_day, round(1000 * wander), crc32(case.replace(" 0.", " .").encode()), number]
     )

@@ -21,8 +21,8 @@ shifts of 0.10, at most 2.2 notifications per drop, and the same alerts on a dat
 
 A full run takes about 40 minutes on two cores. --quick simulates one year and five services of each kind. --json stores
 the results in a file. --sections runs only some tables; the others in that file are kept. --sections equal simulates
-how many shifts of 0.05 can be found at all. The tables in docs/detector.md are generated from benchmarks/families.json
-(--tables).
+how many shifts of 0.05 can be found at all. The tables in docs/research/detector.md, and
+the one in docs/drop-detector.md, are generated from benchmarks/families.json (--tables).
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from streams.results import (
     quartiles,
     read,
     stories_table,
+    summary_table,
     written,
 )
 from streams.rivals import RIVALS, alerts, tuned
@@ -69,7 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the tables; return 1 if a goal is missed."""
     given = _parser().parse_args(arguments)
     if given.tables:
-        print("\n\n".join(pages(read(given.tables.read_text())).values()))
+        results = read(given.tables.read_text())
+        print("\n\n".join([*pages(results).values(), summary_table(results)]))
         return 0
     years, services = (1, 5) if given.quick else (given.years, given.services)
     is_partial = given.sections and given.json and given.json.exists()

@@ -1,9 +1,9 @@
-"""Agreement of the scorers with human labels: python benchmarks/quality.py FOLDER. See docs/quality.md.
+"""Agreement of the scorers with human labels: python benchmarks/quality.py FOLDER. See docs/research/quality.md.
 
 The folder contains labeled rows as JSONL files: relevancy, noncommittal, faithfulness, context_relevance, multilingual
 and adversarial. Each row has id, question, answer, contexts, label, kind, source, group and meta. Without
 ``--judge-url``, only scorers without a judge and cached replies are measured. Replies are stored in ``--cache``, and an
-interrupted run resumes where it stopped. The output consists of the tables of docs/quality.md.
+interrupted run resumes where it stopped. The output consists of the tables of docs/research/quality.md.
 """
 
 from __future__ import annotations

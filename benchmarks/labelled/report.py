@@ -1,4 +1,4 @@
-"""The tables of docs/quality.md."""
+"""The tables of docs/research/quality.md."""
 
 from __future__ import annotations
 

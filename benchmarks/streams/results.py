@@ -25,6 +25,8 @@ MOST_HOURS: Final = {
     "shift 0.10, 5000 a day": 6.3,
 }
 """Maximum median delay in hours."""
+SUMMARY_SCORES, SUMMARY_SIZES = (10, 100, 300, 1000, 5000), ("0.05", "0.10", "0.20")
+"""Scores per day and drops in the table for users."""
 GERMANE = "germane"
 RULES = (GERMANE, *RIVALS)
 WEEK = 168
@@ -213,7 +215,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def pages(results: Results) -> dict[str, str]:
-    """Return the tables in docs/detector.md by section."""
+    """Return the tables in docs/research/detector.md by section."""
     return {
         "quiet": quiet_table(results.quiet),
         "levels": _levels_table(results.quiet),
@@ -224,6 +226,25 @@ def pages(results: Results) -> dict[str, str]:
         "equal": equal_table(results.equal),
         "database": database_table(results.database),
     }
+
+
+def summary_table(results: Results) -> str:
+    """Return the table in docs/drop-detector.md: drops and false alerts by scores per day, with a wander of 0.02."""
+    drops = {row.family: row for row in results.drops}
+    quiet = {row.family: row for row in results.quiet}
+    rows = []
+    for per_day in SUMMARY_SCORES:
+        found = [drops[f"shift {size}, {per_day} a day"] for size in SUMMARY_SIZES]
+        years = quiet.get(f"quiet, wander 0.02, {per_day} a day")
+        rate = f"{years.alerts[GERMANE] / years.years:.1f}" if years else "not measured"
+        rows.append([str(per_day), *(_found_within(row) for row in found), rate])
+    return table(("scores a day", *(f"drop of {size}" for size in SUMMARY_SIZES), "false alerts a year"), rows)
+
+
+def _found_within(row: DropRow) -> str:
+    share = f"{round(row.found[GERMANE] / row.services, 2):.0%}"
+    median = row.hours[GERMANE][1]
+    return f"{share}, median {_hours(median)} h" if math.isfinite(median) else share
 
 
 def quiet_table(rows: Sequence[QuietRow]) -> str:

@@ -1,4 +1,4 @@
-"""The families benchmark: its measures, its goals, and the tables that docs/detector.md shows."""
+"""The families benchmark: its measures, its goals, and the tables that docs/research/detector.md shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.families import DROP_DAYS, Family
 from streams.oracle import SHIFT, log_shiryaev_roberts
 from streams.production import BEGINS, learn, relearn, simulated, watch
 from streams.recipe import BASELINE_DAYS, KEPT, Change
-from streams.results import DropRow, QuietRow, pages, poisson_interval, quartiles, read, written
+from streams.results import DropRow, QuietRow, pages, poisson_interval, quartiles, read, summary_table, written
 from streams.rivals import RIVALS
 
 FOLDER = Path(__file__).parents[2]
@@ -24,11 +24,18 @@ SHIFT_OF_TWENTY = Change(shift=0.2)
 
 
 def test_the_detector_page_shows_the_stored_family_results() -> None:
-    """docs/detector.md contains the tables generated from benchmarks/families.json."""
-    page = (FOLDER / "docs" / "detector.md").read_text()
+    """docs/research/detector.md contains the tables generated from benchmarks/families.json."""
+    page = (FOLDER / "docs" / "research" / "detector.md").read_text()
 
     for name, table in pages(read((FOLDER / "benchmarks" / "families.json").read_text())).items():
         assert table in page, name
+
+
+def test_the_page_for_users_shows_the_stored_family_results() -> None:
+    """docs/drop-detector.md contains the summary generated from benchmarks/families.json."""
+    results = read((FOLDER / "benchmarks" / "families.json").read_text())
+
+    assert summary_table(results) in (FOLDER / "docs" / "drop-detector.md").read_text()
 
 
 def test_the_stored_results_cover_all_families() -> None:
