@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import hypot, sqrt
 from typing import Any, Self
 
 POOLED_ROUTE = "(other)"
 """Key for the routes that have too few scores for their own baseline. If the application has a route with this name, it
 is pooled too."""
+CORRELATED_DAYS = 3
+"""Number of consecutive days whose levels vary together almost like one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,11 @@ class RouteBaseline:
     longest_gap: int = 0
     """Largest number of scores of other routes between two scores of this route; 0 if unknown."""
 
+    @property
+    def wander(self) -> float:
+        """Standard deviation of the mean of all scores between blocks, derived from the wander of its two parts."""
+        return hypot((1 - self.zero_rate) * self.committed_wander, self.committed_mean * self.zero_wander)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
@@ -62,6 +70,14 @@ class Baseline:
     """Statistics by route; :data:`POOLED_ROUTE` contains the pooled routes."""
     pooled: frozenset[str] = frozenset()
     """Names of the pooled routes."""
+
+    @property
+    def wander_in_mean(self) -> float:
+        """The part of the wander that remains in the mean of the whole window.
+
+        Consecutive days resemble each other, so three of them vary together almost like one.
+        """
+        return sqrt(min(1.0, CORRELATED_DAYS * timedelta(days=1) / (self.until - self.since)))
 
     def with_traffic(self, factor: float) -> Baseline:
         """Return the baseline with ``factor`` times as many scores per day, on each route and in total."""

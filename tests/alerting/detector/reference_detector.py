@@ -67,6 +67,8 @@ class ReferenceDetector:
             error = math.sqrt(sum(errors)) / max(1, sum(counts))
         else:
             error = math.sqrt(own / max(1, getattr(one, count)))
+        days = (self.baseline.until - self.baseline.since).total_seconds() / 86_400
+        error = math.sqrt(error**2 + getattr(one, wander) ** 2 * min(1.0, 3 / days))
         return math.hypot(max(0.4 * self.min_drop, z * getattr(one, wander) * share), 1.5 * error)
 
     def feed_all(self, seen: ScoreBatch) -> None:

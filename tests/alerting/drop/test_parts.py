@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from germane.alerting.detector.drop_evidence import Contributor
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.drop.baselines import BaselineExample, learn_from_examples
+from germane.alerting.drop.baselines import BaselineExample, is_same_level, learn_from_examples
 from germane.alerting.drop.scope import add_routes, attribute_scope, restrict_to_routes
 from germane.alerting.drop.score_levels import (
     affected_routes,
@@ -126,6 +127,34 @@ def test_adding_routes_to_a_baseline_does_not_change_other_routes() -> None:
     assert both.deviation == pytest.approx(apart.deviation, abs=1e-9)
     assert both.scores_per_day == pytest.approx(apart.scores_per_day, abs=1e-9)
     assert add_routes(both, restrict_to_routes(baseline({"ask": 60}, seed=9), "ask".__eq__)) == both
+
+
+@pytest.mark.parametrize(
+    ("days", "wander", "change", "is_same"),
+    [(14, 0.0, 0.02, True), (14, 0.0, 0.022, False), (14, 0.02, 0.03, True), (14, 0.02, 0.036, False),
+     (56, 0.02, 0.026, True), (56, 0.02, 0.03, False)],
+)  # fmt: skip
+def test_the_level_of_an_uncertain_baseline_may_change_more_before_it_is_kept(
+    days: int, wander: float, change: float, is_same: bool
+) -> None:
+    """The limits are 0.020, 0.034 and 0.027: the tolerated change and one and a half standard errors of the wander."""
+    before = baseline({"ask": 100_000}, days=days)
+    route = replace(before.routes["ask"], committed_wander=wander / (1 - before.routes["ask"].zero_rate), zero_wander=0)
+    before = replace(before, routes={"ask": route})
+    for sign in (1, -1):
+        now = replace(before, routes={"ask": replace(route, mean=route.mean + sign * change)})
+        assert is_same_level(before, now) == is_same
+        assert is_same_level(before, replace(now, routes={"ask": replace(route, mean=route.mean + sign * change / 2)}),
+                             share=0.5) == is_same  # fmt: skip
+
+
+@given(st.floats(0, 0.1), st.integers(1, 100))
+def test_the_mean_of_a_longer_window_wanders_less(wander: float, days: int) -> None:
+    """Up to three days vary like one, and the variance of n days is that of n / 3 independent days."""
+    window = baseline({"ask": 40}, days=days)
+    assert window.wander_in_mean == pytest.approx(min(1.0, (3 / days) ** 0.5))
+    route = replace(window.routes["ask"], zero_rate=0.2, committed_mean=0.7, committed_wander=wander, zero_wander=0.01)
+    assert route.wander == pytest.approx(((0.8 * wander) ** 2 + 0.007**2) ** 0.5)
 
 
 def test_values_are_clipped_before_levels_are_computed() -> None:

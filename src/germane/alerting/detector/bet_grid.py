@@ -3,7 +3,8 @@
 Each statistic of a stream (mean of nonzero scores, rate of zeros) has eight bets. A bet tests one null, which is
 a level that is still as good as the baseline, with a stake that suits one size of drop. With tol = 0.4 min_drop,
 z = 1.5 for the first four bets and 3.5 for the others, wander s, D the stream's scores per day in the baseline
-(nonzero scores or all scores), and se the standard error of the stream's baseline::
+(nonzero scores or all scores), and se the standard error of the baseline's level, of which the wander in its T days is
+a part: se^2 = sd^2 / n + 3 s^2 / T, or p (1 - p) / n + 3 s^2 / T::
 
     f     = u / (u + sd^2), u = 2 D s^2                  g    = w / (w + p (1 - p)), w = 2 D s^2
     d_i   = a (0.4 / a)^(i / 7), a = 0.6 min_drop        e_i  = b (0.5 / b)^(i / 7), b = 0.8 min_drop
@@ -129,7 +130,7 @@ class BetGrid:
         share = np.divide(shared, shared + own, out=np.zeros_like(shared), where=shared + own > 0)
         # The errors of the routes' levels cancel each other in the whole service.
         whole_error = np.full(len(counts), np.sqrt(np.sum(counts * own)) / max(1.0, np.sum(counts)))
-        error = np.stack([whole_error, np.sqrt(own / counts)])
+        error = np.hypot(np.stack([whole_error, np.sqrt(own / counts)]), wander * self.baseline.wander_in_mean)
         tolerated = (wander * share)[:, :, None] * _WANDER_MULTIPLES
         return np.asarray(np.hypot(np.maximum(self.tolerance, tolerated), _ERRORS * error[:, :, None]))
 

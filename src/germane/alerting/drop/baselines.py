@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from math import log
+from math import hypot, log, sqrt
 from typing import Final, Protocol
 
 import numpy as np
@@ -61,8 +61,6 @@ MIN_BASELINE_SPAN: Final = timedelta(days=3)
 """Minimum length of the period that a baseline is learned from. Shorter periods do not show day-to-day differences."""
 ASSUMED_WANDER: Final = 0.01
 """Day-to-day wander of a steady service, which is assumed for scores without timestamps."""
-
-
 TRAFFIC_FACTOR: Final = 3.0
 """Minimum factor by which traffic must grow, in each of two weeks, for a baseline to be learned again at once."""
 MAX_WINDOW: Final = timedelta(days=56)
@@ -71,6 +69,9 @@ MAX_LEVEL_CHANGE: Final = 0.02
 """Maximum change of a service's mean since its baseline at which the baseline is learned again, so that neither a small
 drop nor a temporary improvement becomes the baseline. A single route may change by ``MAX_ROUTE_CHANGE``."""
 MAX_ROUTE_CHANGE: Final = 0.05
+LEVEL_ERRORS: Final = 1.5
+"""Standard errors of the baseline's level by which it may change in addition. Otherwise, a baseline from two unusual
+weeks would never be corrected."""
 MAX_EVIDENCE: Final = 0.5
 """Maximum share of the evidence that makes the detector fire at which a baseline is learned again."""
 _CHECKS: Final = timedelta(days=1)
@@ -376,10 +377,16 @@ def is_same_level(before: Baseline, now: Baseline, *, share: float = 1.0) -> boo
     ``share`` is the share of newer scores in the second baseline.
     """
     routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
-    n = sum(old.n for old, _ in routes)
-    fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n if n else 0.0
-    return abs(fall) <= share * MAX_LEVEL_CHANGE and all(
-        abs(old.mean - new.mean) <= share * MAX_ROUTE_CHANGE for old, new in routes
+    n = max(1, sum(old.n for old, _ in routes))
+    fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n
+    wander = sum(old.n * old.wander for old, _ in routes) / n
+
+    def is_same(change: float, most: float, n: int, deviation: float, wander: float) -> bool:
+        error = hypot(deviation / sqrt(n), wander * before.wander_in_mean)
+        return abs(change) <= share * (most + LEVEL_ERRORS * error)
+
+    return is_same(fall, MAX_LEVEL_CHANGE, n, before.deviation, wander) and all(
+        is_same(old.mean - new.mean, MAX_ROUTE_CHANGE, old.n, old.deviation, old.wander) for old, new in routes
     )
 
 

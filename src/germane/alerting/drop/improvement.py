@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from math import hypot, sqrt
 from typing import Final
 
 import numpy as np
@@ -27,8 +26,6 @@ def mirrored_baseline(baseline: Baseline) -> Baseline:
     """Return the baseline that the mirrored scores would have."""
     routes = {}
     for name, route in baseline.routes.items():
-        # The mean of all scores is (1 - zero rate) * (mean of nonzero scores), so its wander is derived from theirs.
-        wander = hypot((1 - route.zero_rate) * route.committed_wander, route.committed_mean * route.zero_wander)
         routes[name] = replace(
             route,
             mean=1 - route.mean,
@@ -36,7 +33,7 @@ def mirrored_baseline(baseline: Baseline) -> Baseline:
             committed_mean=1 - route.mean,
             committed_deviation=route.deviation,
             zero_rate=0.0,
-            committed_wander=wander,
+            committed_wander=route.wander,
             zero_wander=0.0,
             committed_per_day=route.scores_per_day,
         )
@@ -71,11 +68,4 @@ def learn_guard(
     found = learn_from_store(store, key, onset, now)
     if not found.routes:
         return None
-    # In a few days, a level varies as it does from day to day, so its mean is less certain than after two weeks.
-    days = min((now - onset) / DAY, GUARD_DAYS[-1])
-    factor = sqrt(1 + 3 / days - 3 / GUARD_DAYS[-1])
-    routes = {
-        name: replace(route, committed_wander=factor * route.committed_wander, zero_wander=factor * route.zero_wander)
-        for name, route in found.routes.items()
-    }
-    return replace(found, routes=routes).with_traffic(min(1.0, baseline.scores_per_day / found.scores_per_day))
+    return found.with_traffic(min(1.0, baseline.scores_per_day / found.scores_per_day))

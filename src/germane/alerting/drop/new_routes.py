@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from germane.alerting.detector.limiter import DAY, UserLimit
 from germane.alerting.drop.scope import is_new_route
-from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
+from germane.baseline import CORRELATED_DAYS, POOLED_ROUTE, Baseline, RouteBaseline
 from germane.score import COSINE_SCORERS, LOW_SCORE
 from germane.storage import DetectorScore, DetectorState
 
@@ -232,8 +232,7 @@ class Newcomers:
                 continue
             mean = sum(each[1] for _, each in parts) / n
             variance = max(deviation**2, sum(each[2] for _, each in parts) / n - mean**2)
-            # Consecutive days resemble each other, so three of them vary together almost like one.
-            shared = wander * sqrt(min(1.0, 3 / len({day for day, _ in parts})))
+            shared = wander * sqrt(min(1.0, CORRELATED_DAYS / len({day for day, _ in parts})))
             found.append(_Window(n, mean, hypot(sqrt(variance / n), shared), min(each[3] for _, each in parts)))
         return found
 
@@ -254,9 +253,9 @@ class Newcomers:
         """Add a bad level if the scores in any window are clearly below the reference."""
         if name in self.bad or not windows:
             return
-        # The reference was learned in two weeks, in which its level varied too.
-        doubt = hypot(reference.deviation / sqrt(reference.n), reference.wander * sqrt(3 / 14))
-        doubt = 0.0 if reference.n == float("inf") else doubt
+        doubt = 0.0
+        if self._baseline is not None and reference.n != float("inf"):
+            doubt = hypot(reference.deviation / sqrt(reference.n), reference.wander * self._baseline.wander_in_mean)
         clearest = max(windows, key=lambda window: (reference.mean - window.mean) / hypot(window.error, doubt))
         fall = reference.mean - clearest.mean
         if fall >= self._min_drop and fall >= CERTAINTY * hypot(clearest.error, doubt):
@@ -291,7 +290,7 @@ class Newcomers:
         variance = sum(
             share * (route.deviation**2 + (route.mean - mean) ** 2) for share, route in vanished.values()
         ) / total  # fmt: skip
-        wander = sum(share * _wander_of(route) for share, route in vanished.values()) / total
+        wander = sum(share * route.wander for share, route in vanished.values()) / total
         new = sum(day[0] for route, days in self._days.items() if self._is_new(route) for day in days.values())
         expected = total * (self._count - self._started[0])
         explained = min(1.0, _EXPLAINED * expected / max(1.0, new))
@@ -328,8 +327,3 @@ class Newcomers:
             for name, share in shares.items()
             if silence[name] > _EXPECTED_WITH_OTHERS / share and silence[name] >= since
         }
-
-
-def _wander_of(route: RouteBaseline) -> float:
-    """Return the wander of the mean of all scores."""
-    return hypot((1 - route.zero_rate) * route.committed_wander, route.committed_mean * route.zero_wander)
