@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -67,6 +68,10 @@ def prepare(_app: Any, name: str, source: list[str]) -> None:
         source[0] = re.sub(rf"\]\(((?:\.\./)*){re.escape(path)}", rf"](\g<1>{page}", source[0])
     if name == "index":
         source[0] += "\n" + contents(source[0])
+    elif name == "command-line":
+        names = re.findall(r"(?m)^\|[^|]*\| `germane (\w+)` \|", source[0])
+        source[0] = re.sub(r"(?m)^(\|[^|]*\| )`germane (\w+)` \|", r"\1[`germane \2`](command-line/\2.md) |", source[0])
+        source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(f"command-line/{name}" for name in names) + "\n```\n"
     elif name.endswith("/index"):
         source[0] += "\n" + _tree("Pages", source[0])
 
@@ -77,6 +82,11 @@ def structure(_app: Any, what: str, _name: str, _object: Any, _options: Any, lin
         lines[:] = GoogleDocstring(lines, Config(), what=what).lines()
 
 
+def write_commands(_app: Any) -> None:
+    """Write a page for each command."""
+    runpy.run_path(str(Path(__file__).with_name("commands.py")))["write_pages"]()
+
+
 def copy_pictures(app: Any, _exception: object) -> None:
     """Copy the pictures. Sphinx does not detect them, because only raw HTML elements refer to them."""
     shutil.copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
@@ -84,6 +94,7 @@ def copy_pictures(app: Any, _exception: object) -> None:
 
 def setup(app: Any) -> None:
     """Register the event handlers with Sphinx."""
+    app.connect("builder-inited", write_commands)
     app.connect("build-finished", copy_pictures)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", structure)

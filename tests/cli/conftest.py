@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 from tests.conftest import migrated_file
+from tests.schemas import check, schema_of
 
 from germane.cli import main
 from germane.exchange import Exchange
@@ -61,7 +62,7 @@ def about(ended: Ended, subject: str) -> dict[str, Any]:
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
-    """A function that runs a command with arguments."""
+    """A function that runs a command with arguments. JSON must match the documented schema."""
 
     thresholds = gc.get_threshold()
     # Frozen objects would never be collected, so that unclosed files in them would not be reported.
@@ -75,6 +76,9 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
             main()
         out, err = capsys.readouterr()
         assert isinstance(ended.value.code, int)
+        if "--json" in arguments and out:
+            content = json.loads(out)
+            check(content, "cli/error" if content.keys() == {"schema_version", "error"} else schema_of([*arguments]))
         return Ended(ended.value.code, out, err)
 
     yield germane

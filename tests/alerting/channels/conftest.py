@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import pytest
+from tests.schemas import WEBHOOK, check
 
 from germane.alert import Alert, Notification, ScoreLevel, ScoreShift, alert_key
 from germane.alerting.channels.channel import ChannelMessage, ExchangeQuote, MessageFormat
@@ -154,12 +155,16 @@ class _Receiving(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
+    """A receiver. Requests to webhooks must match the documented schema."""
     with Receiver() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+    for post in server.posts:
+        if "Germane-Timestamp" in post.headers:
+            check(post.json, WEBHOOK)
 
 
 @pytest.fixture

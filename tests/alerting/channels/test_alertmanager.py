@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.alerting.channels.conftest import NOON, Answer, Receiver, a_hostile_message, a_message, an_alert, over
-from tests.alerting.channels.schemas import ALERTMANAGER, check
+from tests.schemas import ALERTMANAGER, check
 
 from germane.alert import ScoreLevel
 from germane.alerting.channels.alertmanager import Alertmanager

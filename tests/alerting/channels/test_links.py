@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from tests.alerting.channels.conftest import HOSTILE, LABELS, NOON, a_message, an_alert
-from tests.alerting.channels.schemas import DISCORD, PAGERDUTY, SLACK, TEAMS, check
+from tests.schemas import DISCORD, PAGERDUTY, SLACK, TEAMS, check
 
 from germane.alerting.channels.alertmanager import alertmanager_alerts
 from germane.alerting.channels.channel import MAX_LINK_LENGTH, ChannelMessage

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.alerting.channels.conftest import NOON, a_message, an_alert, over
-from tests.alerting.channels.schemas import ALERTMANAGER, PAGERDUTY, check
+from tests.schemas import ALERTMANAGER, PAGERDUTY, check
 
 from germane.alert import SEVERITIES
 from germane.alerting.channels.alertmanager import alertmanager_alert

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, a_hostile_message, a_message, an_alert, over
-from tests.alerting.channels.schemas import PAGERDUTY, check
+from tests.schemas import PAGERDUTY, check
 
 from germane.alerting.channels.channel import ExchangeQuote
 from germane.alerting.channels.pagerduty import PagerDuty, pagerduty_event

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from tests.alerting.channels.conftest import HOSTILE, Receiver, a_hostile_message, a_message, an_alert, over
-from tests.alerting.channels.schemas import SLACK, check
+from tests.schemas import SLACK, check
 
 from germane.alerting.channels.channel import ExchangeQuote
 from germane.alerting.channels.slack import Slack, slack_payload

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, a_hostile_message, a_message, an_alert, over
-from tests.alerting.channels.schemas import DISCORD, TEAMS, check
+from tests.schemas import DISCORD, TEAMS, check
 
 from germane.alerting.channels.channel import ChannelMessage, ExchangeQuote
 from germane.alerting.channels.discord import Discord, discord_payload

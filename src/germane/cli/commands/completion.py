@@ -7,6 +7,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from germane.cli.core.command import Command
 from germane.cli.core.output import COMPLETION_VARIABLE
 
 INSTRUCTIONS: Final = {
@@ -16,7 +17,7 @@ INSTRUCTIONS: Final = {
 }
 
 
-@click.command("completion", epilog=f"\b\n{chr(10).join(INSTRUCTIONS.values())}")
+@click.command("completion", cls=Command, shared=(), epilog=f"\b\n{chr(10).join(INSTRUCTIONS.values())}")
 @click.argument("shell", type=click.Choice(list(INSTRUCTIONS)))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:

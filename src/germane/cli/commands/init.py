@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from germane import records, sanitize
+from germane.cli.core.command import Command
 from germane.errors import UsageError
 from germane.installation import install_command
 from germane.settings import opentelemetry_service_name, project_name
@@ -27,7 +28,7 @@ Next steps:
   germane serve     serve the dashboard, after you decorate a handler with @germane.observe"""
 
 
-@click.command("init")
+@click.command("init", cls=Command, shared=())
 @click.option("--force", is_flag=True, help="Replace an existing germane.toml.")
 @click.option("--print", "print_only", is_flag=True, help="Print the file instead of writing it.")
 def command(force: bool, print_only: bool) -> None:  # noqa: FBT001 - click passes them by name

@@ -1,8 +1,10 @@
-"""The options that commands share: ``--database`` and ``--json``, which most commands accept, and ``--import``."""
+"""What commands share: the options ``--database``, ``--json`` and ``--import``, and help that ends with examples."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -10,6 +12,7 @@ import click
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _VALUES: Final = "germane.shared_options"
 """Key of the shared options' values in ``click.Context.meta``, which a subcommand shares with its group."""
+_EXAMPLES: Final = Path(__file__).with_name("examples.toml")
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -40,6 +43,21 @@ class Command(click.Command):
         params = super().get_params(ctx)  # the command's own, followed by --help
         count = len(self.params)
         return [*params[:count], *self._shared, *params[count:]]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Examples"):
+            for purpose, line in read_examples(ctx).items():
+                formatter.write(f"  # {purpose}\n  {line}\n")
+
+
+def read_examples(context: click.Context) -> dict[str, str]:
+    """Return the command lines that show how to use a command, by purpose."""
+    names: list[str] = []
+    while context.parent is not None:
+        names, context = [str(context.info_name), *names], context.parent
+    found: dict[str, str] = tomllib.loads(_EXAMPLES.read_text(encoding="utf-8")).get(" ".join(["germane", *names]), {})
+    return found
 
 
 def import_option(help_text: str) -> Callable[[_Function], _Function]:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import click
 
+from germane.cli.core.command import Command
 from germane.errors import GermaneError
 
 FileKind = Literal["dashboard", "rules", "examples", "provider"]
@@ -49,7 +50,7 @@ class FileModified(GermaneError):
     """A file exists already and has different content."""
 
 
-@click.command("grafana")
+@click.command("grafana", cls=Command, shared=())
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), required=False)
 @click.option(
     "--print",
