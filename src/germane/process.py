@@ -78,6 +78,7 @@ class Runtime:
             on_commit=tracer.count_outcomes,
             erase_after_scoring=settings.erase_after_scoring,
             archive=None if settings.archive is None else settings.archive.location,
+            auto_migrate=settings.auto_migrate,
         )
         self._redact = redact
         self._on_alert = on_alert
@@ -344,12 +345,12 @@ def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0) -> b
 
 
 def prepare_database(store: TrackingStore, settings: Settings) -> None:
-    """Migrate an SQLite file, and check any other database.
+    """Migrate the database, or check it if ``auto_migrate`` is off.
 
     Raises:
         StorageError: The database is unreachable, or has to be migrated with ``germane db upgrade``.
     """
-    if settings.database.startswith("sqlite"):
+    if settings.auto_migrate:
         store.migrate()
     else:
         store.check()

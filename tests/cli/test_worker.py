@@ -259,10 +259,17 @@ def test_tasks_are_released_at_the_shutdown_timeout_of_a_worker(
 
 
 def test_a_worker_waits_until_the_tables_exist(
-    start: Callable[..., Process], call: Call, judge: FakeJudge, postgresql: Any, make: Any, until: Any
+    start: Callable[..., Process],
+    call: Call,
+    judge: FakeJudge,
+    postgresql: Any,
+    make: Any,
+    until: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With --drain, it exits with an error. Otherwise, it starts once the tables exist. Passwords are not logged."""
     url = postgresql.url(postgresql.create()).replace("postgres@", "postgres:hush@")
+    monkeypatch.setenv("GERMANE_AUTO_MIGRATE", "false")
     ended = call("worker", "--once", "--database", url)
     assert (ended.code, ended.out) == (1, "")
     assert "run 'germane db upgrade'" in ended.err

@@ -227,24 +227,6 @@ def test_exchanges_are_stored_when_the_database_becomes_reachable(
     store.close()
 
 
-def test_exchanges_are_stored_after_a_migration(
-    postgresql: Any, judge: FakeJudge, warnings: Warnings, until: Until
-) -> None:
-    """germane does not migrate PostgreSQL itself. It logs the command, waits, and continues after the migration."""
-    url = postgresql.url(postgresql.create())
-    germane.start(**judge.settings(), database=url, poll_interval=0.05)
-    ask_all(5)
-    assert "germane db upgrade" in warnings()[0]
-    assert depth() == 5
-
-    assert CliRunner().invoke(group, ["db", "upgrade", "--database", url]).exit_code == 0
-
-    store = germane.Store(url)
-    until(lambda: store.answers.counts().scores == 5)
-    assert germane.stop(60)
-    store.close()
-
-
 @pytest.mark.slow
 def test_an_unresponsive_database_server_does_not_delay_the_start(
     caplog: pytest.LogCaptureFixture, warnings: Warnings, until: Until

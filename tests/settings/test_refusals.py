@@ -17,6 +17,7 @@ WRONG: dict[str, Any] = {
     "service": "",
     "role": "everything",
     "scorers": 3,
+    "auto_migrate": "perhaps",
     "judge": "",
     "embedder": "",
     "api_key": "env:NOT_THERE",

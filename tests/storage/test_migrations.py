@@ -89,18 +89,21 @@ def test_indexes_match_the_models(empty: TrackingStore) -> None:
     assert sum("_where" in definition for definition in migrated.values()) == 15
 
 
-def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
+def test_new_database_equals_a_migrated_one(database_url: str, tmp_path: Path, postgresql: Any) -> None:
     """Tables, columns, keys, indexes and views are the same, but creating a database does not import Alembic."""
-    stores = [TrackingStore(f"sqlite:///{tmp_path / name}") for name in ("migrated.db", "created.db")]
+    is_file = database_url.startswith("sqlite")
+    other = f"sqlite:///{tmp_path / 'created.db'}" if is_file else postgresql.url(postgresql.create())
+    stores = [TrackingStore(database_url), TrackingStore(other)]
     run_migrations(stores[0])
-    stores[1].migrate()
-    migrated, created = map(_describe, stores)
+    program = f"import sys; from germane.storage import TrackingStore as s; s({other!r}).migrate()"
+    check = "; assert not {'alembic', 'mako'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", program + check], check=True)
+    migrated, created = map(_describe if is_file else _describe_columns, stores)
+    for store in stores:
+        store.close()
 
     assert migrated == created
     assert len(migrated) > len(metadata.tables) + 30
-    program = f"import sys; from germane.storage import TrackingStore as s; s('sqlite:///{tmp_path}/new.db').migrate()"
-    check = "; assert not {'alembic', 'mako'} & sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", program + check], check=True)
 
 
 def test_application_tables_do_not_prevent_a_migration(tmp_path: Path) -> None:
@@ -128,6 +131,23 @@ def _describe(store: TrackingStore) -> dict[str, Any]:
             keys = (inspector.get_pk_constraint(name)["constrained_columns"], inspector.get_unique_constraints(name))
             found[f"columns of {name}"] = (sorted(tuple(column)[1:] for column in columns), keys)
     return found
+
+
+def _describe_columns(store: TrackingStore) -> dict[str, Any]:
+    """Return the definition of everything in a PostgreSQL database, by name, independent of the order of columns."""
+    query = (
+        "SELECT 'column', table_name || '.' || column_name, "
+        "concat(data_type, is_nullable, column_default, is_identity) "
+        "FROM information_schema.columns WHERE table_schema = 'public' "
+        "UNION ALL SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' "
+        "UNION ALL SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'public' "
+        "UNION ALL SELECT 'constraint', conrelid::regclass || ' ' || contype::text, "
+        "string_agg(pg_get_constraintdef(oid), ' ' ORDER BY pg_get_constraintdef(oid)) FROM pg_constraint "
+        "WHERE connamespace = 'public'::regnamespace GROUP BY conrelid, contype"
+    )
+    with transaction(store, read_only=True) as connection:
+        rows = connection.exec_driver_sql(query).all()
+    return {f"{kind} {name}": definition for kind, name, definition in rows}
 
 
 def describe_indexes(connection: Connection) -> dict[str, str]:

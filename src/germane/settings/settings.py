@@ -70,6 +70,9 @@ class Settings(BaseSettings):
 
     database: DatabaseURL = Field(default="sqlite:///germane.db", repr=False)
     """SQLAlchemy URL of the tracking database: SQLite or PostgreSQL."""
+    auto_migrate: bool = True
+    """Whether a process that captures or scores creates and upgrades the tables when it starts. Otherwise, exchanges
+    wait in memory until `germane db upgrade` has run."""
     service: str = Field(default_factory=default_service_name, min_length=1)
     """Name of the application. Defaults to `OTEL_SERVICE_NAME`, or else to the project's name in `pyproject.toml` or
     the name of the working directory."""
@@ -228,6 +231,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     """Keyword arguments of :func:`germane.evaluate`: every setting except ``scorers``, which is a separate argument."""
 
     database: str
+    auto_migrate: bool
     service: str
     role: Literal["all", "capture"]
     judge: str

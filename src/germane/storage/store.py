@@ -64,6 +64,7 @@ class TrackingStore:
         archive: The ``archive.location`` setting. If it is given, exchanges are not deleted before they are archived.
         on_commit: Called with event counts after each transaction that stored exchanges or closed tasks; must not
             raise.
+        auto_migrate: Whether to create or upgrade the tables before the first transaction that writes.
 
     Raises:
         SettingsError: The URL is invalid or names an unsupported database.
@@ -77,6 +78,7 @@ class TrackingStore:
         erase_after_scoring: bool = False,
         archive: str | None = None,
         on_commit: CommitListener = lambda _: None,
+        auto_migrate: bool = False,
     ) -> None:
         self._database = Database(
             url,
@@ -84,6 +86,7 @@ class TrackingStore:
             on_commit=on_commit,
             check_tables=migrate.check_tables,
             recreate=migrate.migrate,
+            prepare=migrate.migrate if auto_migrate else None,
         )
         self.context = StoreContext(
             self._database, clock=clock, erase_after_scoring=erase_after_scoring, archive=archive

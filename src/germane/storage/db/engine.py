@@ -133,6 +133,8 @@ class Database:
             each connection's first transaction that writes, and then at most once per ``TABLES_CHECK_INTERVAL``,
             because another process may migrate the database.
         recreate: Creates the tables in an SQLite file that was deleted or replaced while it was open.
+        prepare: Called before the first transaction that writes, and before the next one after ``check_tables`` raised.
+            It may migrate the tables.
 
     Raises:
         SettingsError: The URL is invalid or names an unsupported database, its driver is not installed, or the SQLite
@@ -148,11 +150,14 @@ class Database:
         on_commit: CommitListener = lambda _: None,
         check_tables: Callable[[Connection, str], None] | None = None,
         recreate: Callable[[Database], None] | None = None,
+        prepare: Callable[[Database], None] | None = None,
     ) -> None:
         self._before_commit = before_commit
         self._on_commit = on_commit
         self._check_tables = check_tables
         self._recreate = recreate
+        self._prepare = prepare
+        self._is_prepared = False
         self.url = drivers.parse_url(url)
         self.name = self.url.set(query={}, drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
         """The URL for display, without the password and without query parameters, which may contain the password."""
@@ -189,11 +194,15 @@ class Database:
         """
         if self._loss is not None and not migrating and self._snapshot is None:
             self._reopen()
+        if self._prepare is not None and not (self._is_prepared or migrating):
+            self._prepare(self)
         with self._in_use(), self.engine.connect() as connection, _begin(connection, snapshot=snapshot):
             connection.info[_PENDING] = {}  # a rolled-back transaction may have left some
             is_due = time.monotonic() >= connection.info.get(_NEXT_CHECK, 0.0)
             if self._check_tables is not None and is_due and not migrating:
+                self._is_prepared = False
                 self._check_tables(connection, self.name)
+                self._is_prepared = True
                 connection.info[_NEXT_CHECK] = time.monotonic() + TABLES_CHECK_INTERVAL
             yield connection
             for hook in self._before_commit:

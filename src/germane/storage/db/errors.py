@@ -13,6 +13,7 @@ from germane.errors import ContentRefused, DatabaseNotMigrated, DatabaseUnreacha
 
 _UNDEFINED_STATES: Final = ("42P01", "42703")  # table, column
 _CONFLICT_STATES: Final = ("40001", "40P01")  # serialization failure, deadlock
+_PERMISSION_STATES: Final = ("42501", "25006", "3F000")  # privilege, read-only transaction, no schema to create in
 _CONTENT_STATES: Final = (
     "22",
     "23",
@@ -31,6 +32,16 @@ _HINTS: Final = (
     ("Connection refused", "start the server, or correct the host and the port"),
     ("too many clients", "raise max_connections, or use a connection pooler"),
 )
+
+
+class PermissionDenied(DatabaseUnreachable):
+    """Raised when the role, or a read-only server, may not do what a statement asks for."""
+
+    def __init__(self, database: str, message: str) -> None:
+        grants = "grant this role SELECT, INSERT, UPDATE and DELETE on germane's tables"
+        super().__init__(f"{database} failed: {message}; {grants}, or connect to a server that is not read-only")
+        self.message = message
+        """The server's message, without the name of the database."""
 
 
 class TransactionConflict(DatabaseUnreachable):
@@ -52,6 +63,8 @@ def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> 
         )
     if state in _CONFLICT_STATES:
         return TransactionConflict(f"{database} failed: {message}")
+    if state in _PERMISSION_STATES:
+        return PermissionDenied(database, message)
     is_content = isinstance(error, (exc.IntegrityError, exc.DataError, exc.ProgrammingError))
     if state:
         is_content = state.startswith(_CONTENT_STATES)

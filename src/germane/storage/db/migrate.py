@@ -11,6 +11,7 @@ from sqlalchemy import Connection, inspect, text
 from germane.errors import DatabaseNotMigrated
 from germane.logging_filters import suppressed_loggers
 from germane.storage.db.engine import Database
+from germane.storage.db.errors import PermissionDenied
 
 VERSION_TABLE: Final = "germane_version"
 """Not Alembic's default name, because the application may have its own Alembic migrations in the same database."""
@@ -28,17 +29,23 @@ def migrate(database: Database) -> None:
 
     Raises:
         DatabaseUnreachable: The connection failed, or the SQLite file is not writable.
-        DatabaseNotMigrated: The tables are newer than the code, or from before the first release.
+        DatabaseNotMigrated: The tables are newer than the code, or from before the first release, or the role may not
+            create tables.
     """
-    if database.is_absent or revision(database) != REVISIONS[-1]:
-        with database.write(migrating=True) as connection:  # on SQLite, this alone excludes other processes
-            if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            tables = "SELECT count(*) FROM sqlite_master"
-            if connection.dialect.name == "sqlite" and not connection.exec_driver_sql(tables).scalar_one():
-                _create(connection)
-            elif _read_revision(connection, database.name) != REVISIONS[-1]:
-                _upgrade(connection)
+    before = None if database.is_absent else revision(database)
+    if before != REVISIONS[-1]:
+        try:
+            with database.write(migrating=True) as connection:  # on SQLite, this alone excludes other processes
+                if connection.dialect.name == "postgresql":
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                if _read_revision(connection, database.name) != REVISIONS[-1]:
+                    _create_or_upgrade(connection)
+        except PermissionDenied as error:
+            raise DatabaseNotMigrated(
+                f"{_describe_mismatch(before, database.name)}, and this process may not create them ({error.message}): "
+                "run 'germane db upgrade' as a role that may, and grant this role SELECT, INSERT, UPDATE and DELETE on "
+                "them"
+            ) from None
     database.enable_wal()
 
 
@@ -96,24 +103,30 @@ def _query_revision(connection: Connection, name: str) -> str | None:
 
 
 def _require_newest(version: str | None, name: str) -> None:
-    if version is None:
-        raise DatabaseNotMigrated(f"{name} has no germane tables: run 'germane db upgrade'")
     if version != REVISIONS[-1]:
-        raise DatabaseNotMigrated(
-            f"the tables in {name} (revision {version}) are older than this version of germane requires "
-            f"({REVISIONS[-1]}): run 'germane db upgrade'"
-        )
+        raise DatabaseNotMigrated(f"{_describe_mismatch(version, name)}: run 'germane db upgrade'")
 
 
-def _create(connection: Connection) -> None:
-    """Create the newest tables without running the migrations, which gives the same result.
+def _describe_mismatch(version: str | None, name: str) -> str:
+    if version is None:
+        return f"{name} has no germane tables"
+    return (
+        f"the tables in {name} (revision {version}) are older than this version of germane requires ({REVISIONS[-1]})"
+    )
 
-    An application creates its SQLite file when it starts. Importing Alembic would take 11 MB of its memory.
+
+def _create_or_upgrade(connection: Connection) -> None:
+    """Create the newest tables. Run the migrations only if there are tables, because the result is the same.
+
+    An application creates its tables when it starts. Importing Alembic would take 11 MB of its memory.
     """
     from germane.storage.db.models import metadata
     from germane.storage.db.models.exchanges import ANSWERS_VIEW
 
-    metadata.create_all(connection)
+    if not {VERSION_TABLE, *metadata.tables}.isdisjoint(inspect(connection).get_table_names()):
+        _upgrade(connection)
+        return
+    metadata.create_all(connection, checkfirst=False)
     connection.exec_driver_sql(ANSWERS_VIEW)
     key = f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num)"
     connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, {key})")
