@@ -8,7 +8,7 @@ import re
 from tests.cases import each
 from tests.docs.blocks import DOCS, ROOT
 
-TEXT = (DOCS / "checklist.md").read_text(encoding="utf-8")
+TEXT = (DOCS / "contributing" / "checklist.md").read_text(encoding="utf-8")
 POINTS = re.split(r"(?m)^## ", TEXT)[1:]
 TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)
 
