@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import shutil
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,17 @@ OUTSIDE = {"../CONTRIBUTING.md": "contributing.md", "../CHANGELOG.md": "changes.
 """Files outside docs/, and the pages that include them."""
 
 
+MEMBERS = {
+    "ScoreSpanProcessor": "",
+    "tracer.CurrentExchange": "",
+    "tracer.Call": ":members: arguments",
+    "recognizers.RawValue": "",
+    "recognizers.UnreadableReason": ":members:\n:undoc-members:",
+    "UnscoredReason": ":members:\n:undoc-members:",
+}
+"""Options of classes in the Python reference whose documented members are not all shown."""
+
+
 def contents(index: str) -> str:
     """Return a toctree for each list of links in the index, captioned with the heading above it."""
     parts = re.split(r"(?m)^## ", index)[1:]
@@ -68,12 +79,26 @@ def prepare(_app: Any, name: str, source: list[str]) -> None:
         source[0] = re.sub(rf"\]\(((?:\.\./)*){re.escape(path)}", rf"](\g<1>{page}", source[0])
     if name == "index":
         source[0] += "\n" + contents(source[0])
+    elif name == "python":
+        source[0] = re.sub(r"(?ms)^```\{api\}\n(.*?)^```$", _documented, source[0])
     elif name == "command-line":
         names = re.findall(r"(?m)^\|[^|]*\| `germane (\w+)` \|", source[0])
         source[0] = re.sub(r"(?m)^(\|[^|]*\| )`germane (\w+)` \|", r"\1[`germane \2`](command-line/\2.md) |", source[0])
         source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(f"command-line/{name}" for name in names) + "\n```\n"
     elif name.endswith("/index"):
         source[0] += "\n" + _tree("Pages", source[0])
+
+
+def _documented(block: re.Match[str]) -> str:
+    """Return directives that document the names in a block, which are relative to germane."""
+    directives = []
+    for path in re.findall(r"[\w.]+", block[1]):
+        owner, _, name = f"germane.{path}".rpartition(".")
+        target = getattr(import_module(owner), name)
+        kind = "autoclass" if isinstance(target, type) else "autofunction"
+        options = MEMBERS.get(path, ":members:") if isinstance(target, type) else ""
+        directives.append(f".. {kind}:: {owner}.{name}\n" + "".join(f"   {line}\n" for line in options.splitlines()))
+    return "```{eval-rst}\n" + "".join(directives) + "```"
 
 
 def structure(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:

@@ -24,6 +24,7 @@ from germane.storage.db.engine import Database
 RUN = {"python", "console", "bash", "toml", "sql", "yaml", "promql"}
 """Languages of blocks that are run, or parsed by the program that uses them."""
 SHOWN = {
+    "{api}": "the site documents these names: test_site.py",
     "{eval-rst}": "Sphinx builds it: test_site.py",
     "{include}": "Sphinx builds it: test_site.py",
 }

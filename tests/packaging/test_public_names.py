@@ -27,15 +27,13 @@ def used_names() -> Iterator[str]:
 
 def documented_names() -> Iterator[str]:
     """Yield the full names in the reference of the Python API, and those that examples import."""
-    module = ""
     reference = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for names in re.findall(r"(?ms)^```\{api\}\n(.*?)^```$", reference):
+        yield from (f"germane.{name}" for name in re.findall(r"[\w.]+", names))
     for directive, name in re.findall(r"^\.\. ([\w:]+):: (\S+)$", reference, re.MULTILINE):
-        if directive == "currentmodule":
-            module = name
-        elif directive == "automodule":
+        if directive == "automodule":
             yield from (f"{name}.{member}" for member in getattr(importlib.import_module(name), "__all__", ()))
-        else:
-            yield name if name.startswith("germane.") else f"{module}.{name}"
+        yield name
     for path in EXAMPLES:
         imports = re.findall(r"from (germane\.\w+) import ([\w, ]+)", path.read_text(encoding="utf-8"))
         yield from (f"{package}.{name}" for package, names in imports for name in re.findall(r"\w+", names))
