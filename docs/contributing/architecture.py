@@ -17,6 +17,7 @@ ABOUT = {
     "dashboard": "pages, /metrics",
     "runtime": "start, stop",
     "process": "wiring of one process",
+    "drain": "waiting for scores",
     "evaluation": "data sets",
     "insights": "read models",
     "monitor": "background work",

@@ -82,6 +82,7 @@ class ScoringError(GermaneError):
         rejected: bool = False,
         fix: str | None = None,
         http_status: int | None = None,
+        is_unanswered: bool = False,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -93,6 +94,8 @@ class ScoringError(GermaneError):
         """What the operator should do, if the cause is more specific than ``reason``."""
         self.http_status = http_status
         """The status with which the server refused the request; None if it did not reply or the reply is unusable."""
+        self.is_unanswered = is_unanswered
+        """Whether there was no connection to a model server."""
 
 
 def error_location(error: BaseException) -> str:

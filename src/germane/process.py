@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from germane import tracer
 from germane.daemon_pool import run_within
+from germane.drain import Drain
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, ModelError, StorageError
 from germane.logging_filters import suppressed_loggers
 
@@ -155,8 +156,10 @@ class Runtime:
         tracer.flush(timeout / 2)
         return self.writer.flush(max(0.0, deadline - time.monotonic()))
 
-    def stop(self, timeout: float, drain_timeout: float) -> bool:
+    def stop(self, timeout: float, drain_timeout: float, *, is_quiet: bool = False) -> bool:
         """Flush and stop all components, in the order of the data flow. Return whether no data was lost.
+
+        If it ``is_quiet``, the progress of draining is not reported.
 
         Each step may use only a fraction of the timeout, so an unreachable database, judge or collector leaves time for
         the other steps. The writer thread keeps writing during all steps.
@@ -167,10 +170,10 @@ class Runtime:
             return max(0.0, started + share * timeout - time.monotonic())
 
         self.writer.flush(until(0.2))
-        if drain_timeout and self.has_scorers:
-            drain_deadline = time.monotonic() + drain_timeout
-            while time.monotonic() < drain_deadline and not self._is_drained():
-                time.sleep(min(0.1, self.settings.poll_interval))
+        if drain_timeout and self.scorer_set is not None and self.monitor is not None:
+            poll_interval = self.settings.poll_interval
+            drain = Drain(self.store, self.scorer_set, self.monitor, poll_interval=poll_interval, is_quiet=is_quiet)
+            drain.run(drain_timeout)
             started = time.monotonic()
         finished = self.stop_background(until(0.7))
         exported = tracer.flush(until(0.8))
@@ -253,17 +256,6 @@ class Runtime:
         if self.monitor is not None:
             self.monitor.start()
 
-    def _is_drained(self) -> bool:
-        """Return whether every exchange has a sampling decision, and this process's scorers are idle."""
-        try:
-            outstanding = self.store.backlog.load_outstanding()
-        except StorageError as error:
-            _logger.warning("not waiting for scores: %s", error)
-            return True
-        scorers = self.scorer_set.scorers if self.scorer_set else ()
-        tasks = outstanding.for_scorers([(scorer.name, scorer.fingerprint) for scorer in scorers])
-        return not outstanding.undecided and not any(of_scorer.in_progress for of_scorer in tasks)
-
     def _check_database(self) -> None:
         """Prepare the database and declare the routes. On failure, log a warning once."""
         try:
@@ -330,7 +322,7 @@ def flush_runtime(timeout: float) -> bool:
     return True if runtime is None else runtime.flush(timeout)
 
 
-def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0) -> bool:
+def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0, *, is_quiet: bool = False) -> bool:
     """Stop the runtime of this process, if any. Return whether no data was lost."""
     global _running, _stopping
     with _lock:
@@ -339,7 +331,7 @@ def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0) -> b
             return True
         _running = None
         try:
-            return runtime.stop(timeout, drain_timeout)
+            return runtime.stop(timeout, drain_timeout, is_quiet=is_quiet)
         finally:
             _stopping = None
 

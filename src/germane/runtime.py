@@ -85,9 +85,11 @@ def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
 
     Args:
         timeout: Maximum shutdown time in seconds.
-        drain_timeout: Seconds to wait for captured exchanges to be scored before stopping. Useful in scripts. Exchanges
-            that are still unscored stay in the database for the next start. Candidates that the budget may select later
-            are not waited for.
+        drain_timeout: Seconds to wait for captured exchanges to be scored before stopping. Useful in scripts. The
+            progress is shown on a terminal, or logged every ten seconds. The wait ends early if no judge can answer,
+            for example because its server rejects the key. Exchanges that are still unscored stay in the database for
+            the next start; their number and the reason are logged. Candidates that the budget may select later are not
+            waited for.
 
     Returns:
         Whether everything stopped in time and no data was left in memory.

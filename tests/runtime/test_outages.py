@@ -80,7 +80,7 @@ def test_an_unusable_network_variable_does_not_prevent_the_start(
 def test_exchanges_are_captured_without_a_judge(
     database: str, query: Query, warnings: Warnings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One warning with the fix is logged. Draining does not wait for scores."""
+    """One warning with the fix is logged. Draining does not wait for scores, and says how many are missing and why."""
     for module in EXTRAS:
         monkeypatch.setitem(sys.modules, module, None)
     germane.start(database=database, poll_interval=0.05)
@@ -89,9 +89,11 @@ def test_exchanges_are_captured_without_a_judge(
     assert germane.stop(drain_timeout=3600)  # a stop that waits would exceed pytest's time limit
 
     assert query("SELECT count(*) FROM exchange") == [5]
-    (warning,) = warnings()
+    warning, unscored = warnings()
     assert "OPENAI_API_KEY" in warning
     assert install_command("local") in warning
+    assert unscored.startswith("5 answers without a score: ")
+    assert "OPENAI_API_KEY" in unscored
 
 
 def test_the_next_start_with_a_judge_scores_earlier_exchanges(judge: FakeJudge, database: str, query: Query) -> None:

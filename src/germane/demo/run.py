@@ -16,6 +16,7 @@ import germane
 from germane.demo.application import Documentation
 from germane.demo.corpus import load_corpus
 from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME, plan_visits
+from germane.process import stop_runtime
 from germane.settings import LOCAL, load_settings
 from germane.testing import OTLPReceiver
 
@@ -195,7 +196,7 @@ class _DemoRun:
                 self._broken_at = self._elapsed
             await application.ask(visit.question.route, visit.question.text)
             self._asked += 1
-        await asyncio.to_thread(germane.stop, drain_timeout=DRAIN_TIMEOUT)
+        await asyncio.to_thread(stop_runtime, drain_timeout=DRAIN_TIMEOUT, is_quiet=True)  # it reports its own progress
         reporting.cancel()
         await embedder.aclose()
         try:

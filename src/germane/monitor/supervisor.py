@@ -116,6 +116,9 @@ class MonitorStatus:
     """Why a circuit breaker has paused a scorer, such as a rejected key or an unreachable server; None if none is
     paused.
     """
+    stuck_scorers: Mapping[str, str] = field(default_factory=dict)
+    """The scorers for which waiting does not help, with the reason: the judge's server rejects every request, or does
+    not answer any."""
     budget_problem: str | None = None
     """A message with the time until which the budget is exhausted; None if no budget is set or exhausted."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
@@ -258,6 +261,7 @@ class Supervisor:
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
             judge_problem=self._scoring.problem,
+            stuck_scorers=self._scoring.stuck_scorers,
             budget_problem=self._budget_problem,
             channel_problems=self._dispatcher.problems,
             open_alerts=self._open_alerts,

@@ -7,6 +7,7 @@ from .base.protocols import Token as Token
 from .base.protocols import Vectors as Vectors
 from .base.run import is_rejected as is_rejected
 from .base.run import is_retryable as is_retryable
+from .base.run import is_unanswered as is_unanswered
 from .base.run import lacks_input as lacks_input
 from .base.run import run_scorer as run_scorer
 from .base.schema_instance import schema_instance as schema_instance

@@ -10,13 +10,15 @@ from typing import Final, Literal
 
 from germane.delivery import Backoff
 from germane.score import Score, UnscoredReason
-from germane.scorers import is_rejected, is_retryable
+from germane.scorers import is_rejected, is_retryable, is_unanswered
 
 Admission = Literal["allow", "probe", "reject"]
 MAX_REJECTIONS: Final = 2
 """The number of consecutive rejections that opens the circuit. A single rejection may be due to the exchange."""
 MAX_OUTAGES: Final = 5
 """The number of consecutive failures that opens the circuit if the judge is unreachable, slow or rate-limited."""
+NO_ANSWER_TIMEOUT: Final = timedelta(seconds=5)
+"""Time without an answer to any request after which a scorer counts as stuck."""
 _UNRELATED_TO_JUDGE: Final = frozenset(
     {UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR, UnscoredReason.BUDGET}
 )
@@ -44,6 +46,9 @@ class CircuitBreaker:
         self._failures = 0
         self._openings = 0
         self._probing = False
+        self._is_rejected = False
+        self._unanswered_since: datetime | None = None
+        self._last_error = ""
 
     @property
     def is_rejecting(self) -> bool:
@@ -53,6 +58,16 @@ class CircuitBreaker:
         # If more than the longest delay remains, the clock was set back.
         remaining = self.open_until - self._clock()
         return self._probing or timedelta() < remaining <= timedelta(seconds=self._backoff.longest_delay)
+
+    @property
+    def stuck_reason(self) -> str | None:
+        """Why waiting does not help: the judge's server also rejected the probe, or does not answer at all.
+
+        None if the judge is only busy or slow, or works.
+        """
+        since = self._unanswered_since
+        is_silent = since is not None and self._clock() - since >= NO_ANSWER_TIMEOUT
+        return self._last_error if is_silent or (self._is_rejected and self._openings > 1) else None
 
     def admit(self) -> Admission:
         """Return whether to score an exchange normally, score it as the probe, or reject it."""
@@ -79,22 +94,25 @@ class CircuitBreaker:
         self.cancel_admission(admission)
         if is_rejected(score) or is_retryable(score):
             self._failures += 1
+            self._is_rejected = is_rejected(score)
+            self._unanswered_since = (self._unanswered_since or self._clock()) if is_unanswered(score) else None
+            text = f"{score.reason}: {score.explanation or 'no explanation'}"
+            self._last_error = "".join(character if character.isprintable() else " " for character in text)
             requested = retry_after(score)
             limit = MAX_REJECTIONS if is_rejected(score) else MAX_OUTAGES
             if admission == "probe" or (self.open_until is None and (requested or self._failures >= limit)):
                 self._openings += 1
                 self.open_until = self._clock() + self._backoff.delay(self._openings, retry_after=requested)
-                text = f"{score.reason}: {score.explanation or 'no explanation'}"
-                problem = "".join(character if character.isprintable() else " " for character in text)
                 if self.problem is None:
-                    level = _log_level(score.reason)
-                    logger.log(level, "%s is paused and will be retried automatically: %s", self.scorer, problem)
-                self.reason, self.problem = score.reason, problem
+                    message = "%s is paused and will be retried automatically: %s"
+                    logger.log(_log_level(score.reason), message, self.scorer, self._last_error)
+                self.reason, self.problem = score.reason, self._last_error
         elif score.reason not in _UNRELATED_TO_JUDGE:
             if self.problem is not None:
                 logger.log(_log_level(self.reason), "%s has resumed", self.scorer)
-            self.open_until = self.reason = self.problem = None
+            self.open_until = self.reason = self.problem = self._unanswered_since = None
             self._failures = self._openings = 0
+            self._is_rejected = False
 
 
 def retry_after(score: Score) -> float | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -120,6 +120,12 @@ class ScoringWorker:
     def problem(self) -> str | None:
         """The reason why a circuit breaker has paused a scorer, or None if no scorer is paused."""
         return next((breaker.problem for breaker in self._circuit_breakers.values() if breaker.problem), None)
+
+    @property
+    def stuck_scorers(self) -> Mapping[str, str]:
+        """The scorers for which waiting does not help, with the reason."""
+        reasons = {breaker.scorer: breaker.stuck_reason for breaker in self._circuit_breakers.values()}
+        return {scorer: reason for scorer, reason in reasons.items() if reason is not None}
 
     def wake(self) -> None:
         """Make :meth:`wait_for_tasks` return."""

@@ -16,7 +16,7 @@ from germane.exchange import Exchange
 from germane.score import UNCALIBRATED, Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer
-from germane.scorers.base.run import is_rejected, is_retryable, run_scorer
+from germane.scorers.base.run import is_rejected, is_retryable, is_unanswered, run_scorer
 from germane.scorers.base.text import shorten
 
 MAX_EXPLANATION_CHARACTERS = 200
@@ -239,6 +239,7 @@ def missing_error(missing: Sequence[ScorePart]) -> ScoringError:
         f"no value for {names}{why}",
         retry_after=max((wait for wait in waits if isinstance(wait, (int, float))), default=None),
         rejected=any(is_rejected(part.score) for part in missing),
+        is_unanswered=any(is_unanswered(part.score) for part in missing),
     )
 
 

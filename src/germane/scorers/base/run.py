@@ -49,6 +49,7 @@ async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], 
     except ScoringError as error:
         details = {} if error.retry_after is None else {"retry_after": error.retry_after}
         details |= {"rejected": True} if error.rejected else {}
+        details |= {"unanswered": True} if error.is_unanswered else {}
         score = dataclasses.replace(_unscored(scorer, error.reason, str(error)), details=details)
     except asyncio.CancelledError:
         task = asyncio.current_task()
@@ -71,6 +72,11 @@ def is_rejected(score: Score) -> bool:
     return score.reason is UnscoredReason.JUDGE_REJECTED or (
         score.reason is not None and bool(score.details.get("rejected"))
     )
+
+
+def is_unanswered(score: Score) -> bool:
+    """Return whether no model server answered the request, for example because the URL is wrong."""
+    return bool(score.details.get("unanswered"))
 
 
 def lacks_input(scorer: Scorer, exchange: Exchange) -> bool:

@@ -130,7 +130,7 @@ class ModelServer:
         except NoModelReply as error:
             message = f"HTTP 200, but {self._hide_secrets(str(error))} ({self._shown_url(path)})"
             status = 200 if isinstance(error, ErrorReply) else None
-            raise ScoringError(error.reason, message, http_status=status) from None
+            raise ScoringError(error.reason, message, http_status=status, is_unanswered=status is None) from None
         except ReplyTooLarge as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, str(error)) from None
         # Lower layers raise other errors, such as OverflowError for an invalid port, alone or in a group.
@@ -146,7 +146,8 @@ class ModelServer:
         if proxy is not None:
             message += f" through the proxy set in {proxy}"
             fix = f"start the proxy, correct {proxy}, or exclude the server with NO_PROXY"
-        return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"{message}: {self._hide_secrets(cause)}", fix=fix)
+        message = f"{message}: {self._hide_secrets(cause)}"
+        return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, message, fix=fix, is_unanswered=True)
 
     def _shown_url(self, path: str) -> str:
         """Return a request's URL for display. The user, path and query of the base URL may be secret."""

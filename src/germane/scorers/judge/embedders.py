@@ -290,6 +290,7 @@ class OpenAIEmbedder:
                 rejected=rejected,
                 fix=FIX_EMBEDDER_KEY if rejected else error.fix,
                 http_status=error.http_status,
+                is_unanswered=error.is_unanswered,
             ) from None
         tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
         self.meter.embedding_tokens += max(tokens, 0) if isinstance(tokens, int) else 0

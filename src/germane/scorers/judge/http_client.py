@@ -95,6 +95,7 @@ def _invalid_proxy(name: str) -> ScoringError:
         UnscoredReason.JUDGE_UNREACHABLE,
         f"{name} is not the URL of a proxy",
         fix=f"set {name} to a URL such as http://host:port",
+        is_unanswered=True,
     )
 
 
@@ -109,7 +110,7 @@ def _environment_error(error: Exception) -> ScoringError:
     """Return an error that names the environment variable that caused the failure, and how to fix it."""
 
     def unreachable(message: str, fix: str) -> ScoringError:
-        return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, message, fix=fix)
+        return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, message, fix=fix, is_unanswered=True)
 
     if isinstance(error, OSError):
         for name, load in _FILE_VARIABLES.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Row, Table, bindparam, case, func, select, text
+from sqlalchemy import Column, Connection, Row, Table, bindparam, case, func, select, text, tuple_, union
 
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.storage.db.component import StoreComponent
@@ -128,6 +128,17 @@ class BacklogReader(StoreComponent):
         """Return the exact numbers of exchanges without a sampling decision and of open tasks."""
         with self._database.read() as connection:
             return _load_outstanding(connection, self._context.now(connection))
+
+    def count_unscored(self, pairs: Collection[ScorerKey]) -> int:
+        """Return the number of exchanges without a sampling decision, or with an open task of a given (scorer,
+        fingerprint) pair.
+        """
+        has_task = tuple_(scoring_task.c.scorer, scoring_task.c.fingerprint).in_(sorted(pairs))
+        waiting = select(scoring_task.c.exchange_id).where(OPEN, has_task)
+        undecided = select(exchange.c.id).where(exchange.c.sampling_reason.is_(None))
+        ids = union(undecided, waiting).subquery()
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(ids)).scalar_one())
 
     def load_throughput(self) -> dict[ScorerKey, Throughput]:
         """Return the recent rates of each (scorer, fingerprint) pair that had scores or new tasks recently.
