@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,13 +57,13 @@ def _described(path: tuple[str, ...], command: click.Command, context: click.Con
     yield f"{'#' * len(path)} germane {' '.join(path)}\n"
     yield _paragraphs(command.help or "")
     yield f"```text\n{usage}\n```\n"
-    lines = [f"# {purpose}\n$ {line}" for purpose, line in read_examples(context).items()]
-    yield "```console\n" + "\n".join(lines) + "\n```\n"
+    lines = [f"# {purpose}\n{line}" for purpose, line in read_examples(context).items()]
+    yield "```bash\n" + "\n".join(lines) + "\n```\n"
     options = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
     shown = [(name, text) for name, text in options if "--help" not in name]
     if shown:
         yield "| option | meaning |\n|---|---|"
-        yield "\n".join(f"| `{_cell(name)}` | {_cell(text)} |" for name, text in shown) + "\n"
+        yield "\n".join(f"| `{_cell(name)}` | {_cell(_marked(text))} |" for name, text in shown) + "\n"
     for title, file in _schemas("-".join(path)):
         yield f"[JSON Schema of `{title}`](../schemas/cli/{file})\n"
 
@@ -78,8 +79,13 @@ def _schemas(name: str) -> Iterator[tuple[str, str]]:
 
 def _paragraphs(text: str) -> str:
     parts = [" ".join(part.split()) for part in text.split("\n\n")]
-    return "\n\n".join(filter(None, parts)).replace("*", "\\*") + "\n"
+    return _marked("\n\n".join(filter(None, parts))) + "\n"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _marked(text: str) -> str:
+    """Return text of the command line in Markdown: options are code, and asterisks are not emphasis."""
+    return re.sub(r"(?<![`\w-])(--[a-z][a-z-]*)", r"`\1`", text.replace("*", "\\*"))

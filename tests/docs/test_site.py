@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -14,10 +16,12 @@ import pytest
 
 import germane
 import germane.testing
+from germane.cli.app import SUMMARIES
 
 pytestmark = pytest.mark.slow
 
 DOCS = Path(__file__).parents[2] / "docs"
+REPOSITORY = "https://git.example.com/team/germane"
 LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "link": "href"}
 
 
@@ -26,7 +30,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as by ``make docs``."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", str(DOCS), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    named = {**os.environ, "REPOSITORY_URL": REPOSITORY}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=named)
 
     assert done.returncode == 0, done.stderr
     return folder
@@ -49,6 +54,56 @@ def test_the_site_builds_without_warnings(site: Path) -> None:
     assert (site / "index.html").is_file()
     pages = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")} - {Path("README")}
     assert pages <= {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
+
+
+def test_the_front_page_leads_to_the_most_important_pages(site: Path) -> None:
+    """It has a picture for each theme, a snippet, three cards, twelve links, and the list of all pages."""
+    page = (site / "index.html").read_text(encoding="utf-8").partition('<section id="germane">')[2]
+    start, _, links = page.partition('<section id="find-your-way">')
+    table = links.partition("</table>")[0]
+
+    assert re.findall(r'<img class="only-(light|dark)"', start) == ["light", "dark"]
+    assert "germane.start" in re.sub(r"<[^>]+>", "", start)
+    assert start.count("<li>") == 3
+    assert len(re.findall(r'<a class="reference internal" href="[\w/-]+\.html"', table)) == 12
+    assert 'href="contents.html"' in links
+
+
+def test_pages_link_to_the_repository_and_to_their_source(site: Path) -> None:
+    """Pages that are generated while the site is built have no source to edit."""
+    page, generated = (
+        (site / name).read_text(encoding="utf-8") for name in ("alerts.html", "command-line/report.html")
+    )
+
+    assert f'href="{REPOSITORY}/edit/main/docs/alerts.md"' in page
+    assert f'href="{REPOSITORY}"' in page
+    assert f'href="{REPOSITORY}"' in generated
+    assert f"{REPOSITORY}/edit" not in generated
+
+
+def test_the_repository_is_the_remote_of_the_clone() -> None:
+    """All forms of remotes lead to a web address without credentials. A local path has none."""
+    web_address = runpy.run_path(str(DOCS / "conf.py"))["web_address"]
+
+    for remote in (
+        "git@example.com:team/germane.git",
+        "https://token@example.com/team/germane.git\n",
+        "ssh://git@example.com/team/germane",
+        "https://example.com/team/germane/",
+    ):
+        assert web_address(remote) == "https://example.com/team/germane"
+    assert web_address("/srv/git/germane") is None
+    assert web_address("") is None
+
+
+def test_every_command_has_a_page_on_the_site(site: Path) -> None:
+    """The page about the command line links to it, and it shows the examples."""
+    listed = (site / "command-line.html").read_text(encoding="utf-8")
+
+    for name in SUMMARIES:
+        page = (site / "command-line" / f"{name}.html").read_text(encoding="utf-8")
+        assert f'href="command-line/{name}.html"' in listed
+        assert f"germane {name}" in re.sub(r"<[^>]+>", "", page)
 
 
 def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
