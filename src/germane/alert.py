@@ -83,6 +83,8 @@ class Alert:
     """Length of the window that ``value`` covers, in seconds."""
     onset: datetime | None = None
     """Estimated start of the problem, UTC."""
+    onset_interval: tuple[datetime, datetime] | None = None
+    """95% interval of the onset, UTC, if it was estimated from the answers around it."""
     shifts: tuple[ScoreShift, ...] = ()
     """Largest first."""
     exchange_ids: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -232,7 +233,7 @@ def test_a_text_report_begins_with_the_verdict_of_the_overview(
 
     verdict = " ".join(text.out.partition("\n\n")[0].split())
     assert verdict.startswith("Relevancy ")
-    assert verdict.rstrip(".") in " ".join(re.sub(r"<[^>]+>", "", html.out).split())
+    assert verdict.rstrip(".") in unescape(" ".join(re.sub(r"<[^>]+>", "", html.out).split()))
 
 
 def test_a_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:

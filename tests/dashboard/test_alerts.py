@@ -110,7 +110,8 @@ def test_the_page_of_an_alert_names_the_change_before_the_onset_in_local_time(pa
     text = page.get(f"/alerts/{week.seeded.open_alert}").text
 
     assert "Thu 19 Nov 2026, 12:09 IST" in text
-    assert "index v42 (79 minutes before" in text
+    assert "whether it began before or after the deploy &#34;index v42&#34; cannot be decided" in text
+    assert "95% interval" in re.sub(r"<[^>]+>", "", text.partition("Estimated onset")[2])[:120]
 
 
 def test_contributors_to_an_alert_are_shown_with_means_and_intervals(page: TestClient, week: Week) -> None:

@@ -26,21 +26,22 @@ from tests.insights.situations import (
 )
 
 from germane.alert import AlertState, ScoreLevel
-from germane.insights.situation import Situation, estimate_onset
+from germane.alerting import Onset
+from germane.insights.situation import Situation
 from germane.insights.verdict import build_verdict
 from germane.insights.wording import verdict_sentence
 from germane.statistics import Estimate
-from germane.storage import Bucket
 
 
 def test_the_verdict_on_a_drop_names_route_size_and_onset() -> None:
     """The size is the difference between the means of both periods."""
-    onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
+    onset = Onset(datetime(2026, 11, 18, 19, tzinfo=UTC))
 
     found = build_verdict(make_situation(FELL, onsets={"docs-search": onset}))
 
     assert (found.state, found.tone, found.routes) == ("worse", "bad", ("docs-search",))
-    assert (found.began, found.began_on, found.lacks_alert) == (onset, "docs-search", True)
+    assert found.onset == onset
+    assert (found.began, found.began_on, found.lacks_alert) == (onset.at, "docs-search", True)
     assert found.movements[0].drop == pytest.approx(0.3)
 
 
@@ -227,37 +228,3 @@ def test_a_verdict_never_contradicts_an_open_alert(
 
     assert found.state in {"worse", "recovering"}
     assert "/alerts/a1" in [piece.href for piece in verdict_sentence(found)]
-
-
-def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]:
-    """Return buckets of six hours."""
-    starts = (NOW + timedelta(hours=6 * number) for number in range(len(means)))
-    return [
-        Bucket(start=at, fingerprint=fingerprint, **estimate(mean, n)) for at, mean in zip(starts, means, strict=True)
-    ]
-
-
-def test_the_estimated_onset_is_the_best_split_into_two_levels() -> None:
-    """Buckets are weighted by n; other fingerprints are ignored."""
-    found = estimate_onset([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
-
-    assert found == NOW + timedelta(hours=18)
-    assert estimate_onset(buckets(0.4, 0.5, 0.8), "f1") is None
-    assert estimate_onset(buckets(0.4), "f1") is None
-    assert estimate_onset([], "f1") is None
-
-
-def test_an_onset_before_the_start_of_the_chart_is_unknown() -> None:
-    """Scores before the split must be closer to the baseline than to the scores after it."""
-    line = buckets(0.8, 0.82, 0.4, 0.45)
-
-    assert estimate_onset(line, "f1", reference=0.85) == NOW + timedelta(hours=12)
-    assert estimate_onset(buckets(0.45, 0.44, 0.40), "f1", reference=0.85) is None
-
-
-@given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
-def test_the_estimated_onset_of_a_drop_without_noise_is_exact(before: int, after: int, drop: float) -> None:
-    """The lengths of the two levels do not matter."""
-    line = buckets(*[0.8] * before, *[0.8 - drop] * after)
-
-    assert estimate_onset(line, "f1") == line[before].start

@@ -26,7 +26,7 @@ from tests.insights.situations import (
 )
 
 from germane.alert import ScoreLevel
-from germane.alerting import Change
+from germane.alerting import Change, Onset
 from germane.insights.comparison_context import LaterDrop, VersionContext
 from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
 from germane.insights.context import ViewParams
@@ -40,7 +40,9 @@ from germane.score import UnscoredReason
 from germane.settings import SHARE_RULES
 from germane.statistics import Estimate
 
-ONSET = datetime(2026, 11, 18, 19, tzinfo=UTC)
+ONSET = datetime(2026, 11, 18, 19, 4, tzinfo=UTC)
+BEGAN = Onset(ONSET)
+AFTER_DEPLOY = Onset(ONSET, deploy='it began 20 minutes after the deploy "index v42"')
 ROUTE_ALERT = {"labels": {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}}
 THRESHOLD: dict[str, Any] = {
     "type": "mean_threshold", "onset": None, "window": 3600.0, "shifts": (), "current": ScoreLevel(mean=0.33, n=90),
@@ -56,28 +58,29 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
     ("situation", "expected"),
     [
         (
-            make_situation(FELL, onsets={"docs-search": ONSET}),
+            make_situation(FELL, onsets={"docs-search": AFTER_DEPLOY}),
             (
                 "Relevancy fell on docs-search. Last 24 h: 0.48 (95% interval 0.42\u20130.54, n=57), compared with "
-                "0.78 before (15 Nov to 18 Nov, n=803), since about 18 Nov 19:00. See the worst answers"
+                "0.78 before (15 Nov to 18 Nov, n=803), since about 18 Nov 19:04. It began 20 minutes after the deploy "
+                '"index v42". See the worst answers'
             ),
         ),
         (
             make_situation(
                 {**FELL, "ask": ((0.8, 400), (0.3, 80))},
-                onsets={"ask": ONSET},
-                onset_step=DAY,
+                onsets={"ask": BEGAN},
                 reference_period=BASELINE,
             ),
             (
                 "Relevancy fell on ask. Last 24 h: 0.30 (95% interval 0.24\u20130.36, n=80), compared with 0.80 in "
-                "baseline 2 (15 Nov to 18 Nov, n=400), since about 18 Nov; also on 1 more route. See the worst answers"
+                "baseline 2 (15 Nov to 18 Nov, n=400), since about 18 Nov 19:04; also on 1 more route. See the "
+                "worst answers"
             ),
         ),
         (
             make_situation(
                 {"docs-search": ((0.8, 300), (0.4, 12))},
-                onsets={"docs-search": ONSET},
+                onsets={"docs-search": BEGAN},
                 alerts=[drop_alert()],
                 zone=ZoneInfo("Europe/Berlin"),
             ),
@@ -343,10 +346,10 @@ def test_the_context_of_a_comparison_names_versions_and_later_drops() -> None:
 
     assert sentence(together, drop) == (
         "larch-2 and prompt version 7 began together on 17 Nov, so this comparison cannot distinguish them. The drop "
-        "on docs began later, on 18 Nov 19:00, 80 minutes after index v42. Compare the time before and after it"
+        "on docs began later, on 18 Nov 19:04, 80 minutes after index v42. Compare the time before and after it"
     )
     assert (
-        sentence(None, replace(drop, route=None, change=None, path=None)) == "The drop began later, on 18 Nov 19:00. "
+        sentence(None, replace(drop, route=None, change=None, path=None)) == "The drop began later, on 18 Nov 19:04. "
     )
 
 

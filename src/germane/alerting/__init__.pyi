@@ -33,6 +33,10 @@ from .drop.baselines import import_baseline_from_history as import_baseline_from
 from .evaluator import AlertEvaluator as AlertEvaluator
 from .facts import alert_facts as alert_facts
 from .notifier import was_notified as was_notified
+from .onset import Onset as Onset
+from .onset import estimate_onset as estimate_onset
+from .onset import find_deploy as find_deploy
+from .onset import onset_of as onset_of
 from .rules import evaluate_mean_threshold as evaluate_mean_threshold
 from .rules import evaluate_share as evaluate_share
 from .rules import warn_about_missing_scorers as warn_about_missing_scorers

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from germane import sanitize
 from germane.alert import Alert
+from germane.alerting.onset import MAX_NAME_LENGTH, find_deploy, format_distance, onset_of
 from germane.storage import TrendReader
 
 MARKERS: Final = "markers"
@@ -17,11 +18,11 @@ RELEASE: Final = "release"
 """Key in an alert's details: the models and prompt versions that changed since the baseline, as old and new value."""
 RELEASE_TIMES: Final = "release_times"
 """Key in an alert's details: the time of the first answer with each new model and prompt version, if it is known."""
+DEPLOY: Final = "deploy"
+"""Key in an alert's details: the nearest deploy's name, and on which side of it the problem began, in words."""
 NEAR: Final = timedelta(hours=24)
 """Changes up to this long before or after an onset are around that time. With little traffic, it may be hours off."""
 MAX_MARKERS: Final = 3
-MAX_NAME_LENGTH: Final = 100
-"""Names in messages are truncated to this many characters."""
 _SEARCHED: Final = timedelta(days=7)
 """How far before an onset to search for the first answer with a new model or prompt version."""
 _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -44,12 +45,7 @@ class Change:
         """Return the time between the change and an onset in words, such as "80 minutes before"."""
         if self.at is None:
             return "at an unknown time"
-        passed = abs(self.at - onset)
-        side = "before" if self.at <= onset else "after"
-        for unit, noun, limit in ((_MINUTE, "minute", 2 * _HOUR), (_HOUR, "hour", 2 * NEAR)):
-            if passed < limit:
-                return f"{sanitize.count_noun(passed // unit, noun)} {side}" if passed >= unit else f"just {side}"
-        return f"{sanitize.count_noun(passed // NEAR, 'day')} {side}"
+        return f"{format_distance(abs(self.at - onset))} {'before' if self.at <= onset else 'after'}"
 
 
 def around(onset: datetime) -> Callable[[datetime], tuple[bool, timedelta]]:
@@ -91,6 +87,10 @@ def find_changes(trends: TrendReader, alert: Alert, onset: datetime, until: date
     nearest = sorted(markers, key=lambda marker: key(marker.at))[:MAX_MARKERS]
     if nearest:
         details[MARKERS] = [{"name": marker.name, "at": marker.at.isoformat()} for marker in nearest]
+    estimated = onset_of(alert)
+    deploy = None if estimated is None else find_deploy(trends, alert.service, estimated)
+    if deploy is not None:
+        details[DEPLOY] = deploy._asdict()
     times = {
         name: began.isoformat()
         for name, (_, after) in (alert.details.get(RELEASE) or {}).items()

@@ -13,6 +13,7 @@ from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs, DropEvaluation, DropWatcher
 from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
 from germane.alerting.notifier import ChannelFilter, Notifier, QuietPeriod
+from germane.alerting.onset import add_onset
 from germane.alerting.rules import EvaluationContext, RuleSchedule
 from germane.alerting.state_machine import AlertStateMachine
 from germane.alerting.wording import alert_message
@@ -69,6 +70,7 @@ class AlertEvaluator:
         as_of: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._alerts = alerts or store.alerts
+        self._trends = store.trends
         self._rules = settings.active_rules
         self._maintenance = settings.maintenance
         self._holder = holder
@@ -125,7 +127,10 @@ class AlertEvaluator:
                     for rule in self._rules
                     if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route))
                 )
-                alert = self._evidence.add_to(alert, next(matching, UNRESTRICTED))
+                scope = next(matching, UNRESTRICTED)
+                if event.type == "fired" and not scope.attributes:
+                    alert = add_onset(self._trends, alert, scope.matches_route)
+                alert = self._evidence.add_to(alert, scope)
             changes.append(replace(change, alert=replace(alert, message=alert_message(alert))))
         changes, notifications = self._notify(changes, alerts, machine, now)
         return AlertTransaction(

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from germane.alert import Alert
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.health import HealthSummary, load_health
-from germane.insights.last_day import LastDay, load_last_day, load_situation
-from germane.insights.situation import NOTIFIED_STATES, Situation
+from germane.insights.last_day import LastDay, load_last_day, load_situation, with_onsets
+from germane.insights.situation import DAY, NOTIFIED_STATES, Situation
 from germane.insights.verdict import Verdict, build_verdict
 from germane.storage import Bucket, WindowSummary
 
@@ -44,7 +44,7 @@ def load_assessment(context: InsightContext, view: ViewParams, now: datetime) ->
     last_day = load_last_day(context, view, now)
     alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
     health = load_health(context)
-    bucket = last_day.bucket(view)
+    bucket = view.bucket_for(0 if last_day.current is None else last_day.current.n, DAY)
     trend = context.store.trends.window_trend(
         scorer=last_day.scorer or "",
         service=last_day.service,
@@ -56,7 +56,8 @@ def load_assessment(context: InsightContext, view: ViewParams, now: datetime) ->
     by_route: dict[str, list[Bucket]] = {}
     for each in trend.by_route:
         by_route.setdefault(each.group or "", []).append(each)
-    situation = load_situation(context, view, last_day, alerts, by_route, health)
+    situation = load_situation(context, view, last_day, alerts, health)
+    situation = with_onsets(context, last_day.service, situation)
     return Assessment(
         verdict=build_verdict(situation),
         last_day=last_day,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from germane.alert import Alert
+from germane.alerting import Onset
 from germane.baseline import Baseline, RouteBaseline
 from germane.insights.context import (
     InsightContext,
@@ -16,22 +17,21 @@ from germane.insights.context import (
     choose_second_scorer,
     choose_service,
     existing_or_none,
-    load_buckets,
 )
 from germane.insights.health import HealthSummary
+from germane.insights.onset import load_onset
 from germane.insights.situation import (
     DAY,
     DEFAULT_MIN_DROP,
     NOTIFIED_STATES,
     ComparisonPeriod,
     Situation,
-    estimate_onset,
 )
+from germane.insights.verdict import build_verdict
 from germane.settings import Drop, Settings
 from germane.statistics import Comparisons, WeightedSums, mean_interval
 from germane.storage import (
     BaselineVersion,
-    Bucket,
     Coverage,
     RouteSummary,
     ServiceSummary,
@@ -43,6 +43,8 @@ WEEK: Final = timedelta(days=7)
 HOUR: Final = timedelta(hours=1)
 MIN_REFERENCE_PERIOD: Final = HOUR
 """Minimum length of a reference period."""
+MAX_ONSETS: Final = 3
+"""Maximum number of drops whose onset is estimated, largest first."""
 _ALL_ANSWERS: Final = ""
 """The scope of a baseline that covers all answers."""
 _Summary = TypeVar("_Summary", RouteSummary, ServiceSummary)
@@ -120,10 +122,6 @@ class LastDay:
         """Outcomes of the service's exchanges, by route and scorer."""
         return [counts for counts in self.summary.coverage if counts.service == self.service]
 
-    def bucket(self, view: ViewParams) -> timedelta:
-        """Return the bucket length for the service's charts and for estimating the start of a drop."""
-        return view.bucket_for(0 if self.current is None else self.current.n, DAY)
-
     @property
     def _key(self) -> tuple[str | None, str | None]:
         return self.service, self.scorer
@@ -152,24 +150,16 @@ def load_situation(
     view: ViewParams,
     last_day: LastDay,
     alerts: Sequence[Alert],
-    by_route: Mapping[str, Sequence[Bucket]],
     health: HealthSummary,
 ) -> Situation:
-    """Return the data for the verdict.
+    """Return the data for the verdict, without onsets.
 
-    ``alerts`` are all open alerts about which channels were notified. ``by_route`` has the buckets of the view's
-    window, from which the start of a drop is estimated.
+    ``alerts`` are all open alerts about which channels were notified.
     """
     settings, current = context.settings, last_day.current
     key = (last_day.service, last_day.scorer)
     window_groups = [group for group in last_day.widest.services if (group.service, group.scorer) == key]
     retries = [] if current is not None else context.store.health.list_retries()
-    onsets: dict[str, datetime] = {}
-    if current is not None and last_day.comparisons is not None:
-        for line in last_day.comparisons.routes:
-            if line.fingerprint == current.fingerprint and line.before is not None and line.route is not None:
-                onset = estimate_onset(by_route.get(line.route, ()), current.fingerprint, line.before.mean)
-                onsets |= {} if onset is None else {line.route: onset}
     return Situation(
         scorer=last_day.scorer,
         now=last_day.summary.until,
@@ -179,8 +169,6 @@ def load_situation(
         reference_period=last_day.reference_period,
         comparisons=last_day.comparisons,
         min_drop=find_min_drop(settings, last_day.scorer),
-        onsets=onsets,
-        onset_step=last_day.bucket(view),
         alerts=[alert for alert in alerts if alert.service in {"", last_day.service}],
         coverage=last_day.coverage,
         answered_at=health.scoring.last_captured_at,
@@ -235,30 +223,32 @@ def load_route_situation(
     *,
     service: str,
     scorer: str,
-    buckets: Mapping[timedelta, Sequence[Bucket]],
     health: HealthSummary,
 ) -> tuple[LastDay, Situation]:
-    """Return the last day, and the data for the verdict about one route. Findings come from the service's verdict.
-
-    ``buckets`` are the route's in the view's window, by length. Other lengths are queried.
-    """
+    """Return the last day, and the data for the verdict about one route. Findings come from the service's verdict."""
     last_day = load_last_day(context, replace(view, service=service, scorer=scorer), context.now())
     if (last_day.service, last_day.scorer) != (service, scorer):  # nothing in the last day
         last_day = replace(last_day, service=service, scorer=scorer, reference_period=None, reference_summary=None)
     alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
-    # The estimated start of the drop depends on the buckets. Use the overview's, so that both pages agree.
-    length = last_day.bucket(view)
-    shown = buckets.get(length)
-    if shown is None:
-        shown = load_buckets(context.store, view, scorer=scorer, service=service, route=route, bucket=length)
-    situation = load_situation(context, view, last_day, alerts, {route: shown}, health)
+    situation = load_situation(context, view, last_day, alerts, health)
     current = next((group for group in last_day.routes if group.route == route and group.newest), None)
     reference = None
     if last_day.reference_summary is not None and current is not None:
         key = (route, current.fingerprint)
         groups = last_day.reference_summary.routes
         reference = next((group for group in groups if (group.route, group.fingerprint) == key), None)
-    return last_day, situation.for_route(route, current, reference)
+    return last_day, with_onsets(context, service, situation.for_route(route, current, reference))
+
+
+def with_onsets(context: InsightContext, service: str | None, situation: Situation) -> Situation:
+    """Return a situation with the onsets of its largest drops."""
+    verdict, onsets = build_verdict(situation), dict[str, Onset]()
+    fingerprint = None if situation.current is None else situation.current.fingerprint
+    if verdict.is_worse and service is not None and situation.scorer is not None:
+        for move in verdict.movements[:MAX_ONSETS]:
+            onset = load_onset(context, situation.scorer, service, move.route, fingerprint, move.alert)
+            onsets |= {} if onset is None else {move.route or "": onset}
+    return replace(situation, onsets=onsets)
 
 
 def find_min_drop(settings: Settings, scorer: str | None) -> float:

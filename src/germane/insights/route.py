@@ -201,9 +201,7 @@ def _with_verdict(
     """Add the verdict and the details of the selected scorer, which has scores in the window."""
     summary, status = line.summary, load_status_bar(context)
     compared = {"route": insight.route, "scorer": summary.scorer, "service": summary.service}
-    last_day, situation = load_route_situation(
-        context, view, **compared, buckets={line.bucket: line.buckets}, health=status.health
-    )
+    last_day, situation = load_route_situation(context, view, **compared, health=status.health)
     period, verdict = last_day.reference_period, build_verdict(situation)
     first = first_scored(line.buckets, None if situation.reference is None else period)
     return replace(

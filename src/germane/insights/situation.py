@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 from germane.alert import Alert
+from germane.alerting import Onset
 from germane.annotation import Marker
 from germane.insights.charts import ChartMarker
 from germane.insights.context import ViewParams
@@ -60,10 +61,8 @@ class Situation:
     """Comparisons of routes scored with the newest fingerprint, and of routes last scored with an earlier one."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes in a mean are ignored."""
-    onsets: Mapping[str, datetime] = field(default_factory=dict)
-    """Estimated start of the drop, by route."""
-    onset_step: timedelta = timedelta(hours=1)
-    """Time resolution of the onsets."""
+    onsets: Mapping[str, Onset] = field(default_factory=dict)
+    """Estimated onsets of the largest drops, by route; the key of the service as a whole is empty."""
     alerts: Sequence[Alert] = ()
     """The service's open alerts about which channels were notified."""
     coverage: Sequence[Coverage] = ()
@@ -148,35 +147,6 @@ def _swap(line: Comparison) -> Comparison:
     difference = None if line.difference is None else -line.difference
     interval = None if line.interval is None else (-line.interval[1], -line.interval[0])
     return replace(line, before=line.after, after=line.before, difference=difference, interval=interval)
-
-
-def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float | None = None) -> datetime | None:
-    """Return the estimated start of a drop, or None if there is no drop.
-
-    The start is where splitting the buckets into two constant levels fits the scores best.
-
-    Source: J. Bai, Least squares estimation of a shift in linear processes, Journal of Time Series Analysis 15, 1994.
-
-    Args:
-        buckets: Buckets of one route.
-        fingerprint: The fingerprint of the scores. Buckets with other fingerprints are ignored.
-        reference: The mean of the reference period. If the step from it down to the level before the split is larger
-            than the step at the split, the drop is older than the buckets and the result is None.
-    """
-    series = sorted(
-        (bucket for bucket in buckets if bucket.fingerprint == fingerprint), key=lambda bucket: bucket.start
-    )
-    total, weighted = sum(bucket.n for bucket in series), sum(bucket.n * bucket.mean for bucket in series)
-    best = (0.0, 0, 0.0, 0.0)
-    n, weighted_before = 0, 0.0
-    for index, bucket in enumerate(series[:-1], 1):
-        n, weighted_before = n + bucket.n, weighted_before + bucket.n * bucket.mean
-        before, after = weighted_before / n, (weighted - weighted_before) / (total - n)
-        if after < before:
-            best = max(best, (n * (total - n) / total * (before - after) ** 2, index, before, after))
-    gain, split, before, after = best
-    is_older = reference is not None and reference - before > before - after
-    return None if gain <= 0 or is_older else series[split].start
 
 
 def alert_began_at(alert: Alert) -> datetime:

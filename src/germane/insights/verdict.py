@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from germane.alert import Alert, ScoreLevel
+from germane.alerting import Onset
 from germane.insights.situation import DAY, Situation, affected_routes, find_rises
 from germane.settings import SCORE_RULES, SHARE_RULES
 from germane.statistics import Comparison, Estimate
@@ -115,7 +116,14 @@ class Verdict:
         if not self.is_worse:
             return None
         first = self.movements[0]
-        return (first.alert and first.alert.onset) or self.situation.onsets.get(first.route or "")
+        if first.alert is not None and first.alert.onset is not None:
+            return first.alert.onset
+        return None if self.onset is None else self.onset.at
+
+    @property
+    def onset(self) -> Onset | None:
+        """The estimated onset of the largest drop, with its interval and the nearest deploy."""
+        return self.situation.onsets.get(self.movements[0].route or "") if self.is_worse else None
 
     @property
     def began_on(self) -> str | None:

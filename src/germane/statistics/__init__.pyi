@@ -1,3 +1,6 @@
+from .change_point import TimedMean as TimedMean
+from .change_point import find_change as find_change
+from .change_point import find_latest_fall as find_latest_fall
 from .control_variate import estimate_group as estimate_group
 from .estimate import Estimate as Estimate
 from .estimate import RunningSums as RunningSums

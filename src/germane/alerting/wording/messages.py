@@ -10,9 +10,10 @@ from typing import Final
 
 from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.changes import MAX_NAME_LENGTH, Change
+from germane.alerting.changes import DEPLOY, Change
 from germane.alerting.facts import AlertFacts, AlertKind, alert_facts
 from germane.alerting.formatting import format_current, format_level, format_percent, format_refusals, format_score
+from germane.alerting.onset import MAX_NAME_LENGTH, Onset
 from germane.alerting.wording.words import CAUSES, FAILURES, RESOLVE_REASONS
 from germane.phrasing import fill
 from germane.settings import SHARE_RULES
@@ -26,7 +27,7 @@ _LOW: Final = (
 )
 _WHY: Final = (
     "[; compared with {replaced}, which it replaces][; the answers until {late} were scored late][; newer answers are "
-    "back at {newer}]["
+    "back at {newer}][; {deploy}]["
     "; the drop is largest on route {largest_route}][; the drop is largest where {attribute}][; {scorers} fell too]"
     "[; mostly because of {cause}][; changes around that time: {near}][; earlier: {far}]"
     "[; changed since the baseline: {undated}]"
@@ -74,6 +75,7 @@ MESSAGES: Final[Mapping[AlertKind, str]] = {
     "budget_available": "the budget is no longer exhausted",
     "other": "{rule} for {place}",
 }
+_UNDECIDED: Final = "before or after it began: cannot be decided"
 _ORIGINS: Final = {"drop": "the drop began"}
 _FIRST_ANSWERS: Final = "there was no better level before"
 _DISCLAIMER: Final = "this says nothing about the quality of the answers"
@@ -105,9 +107,12 @@ def describe_changes(facts: AlertFacts, moment: MomentFormat) -> dict[str, str |
     def listed(changes: Sequence[Change], *, names_origin: bool = False) -> str | None:
         texts: list[str] = []
         for change in changes:
-            onset = facts.alert.onset
+            onset, interval = facts.alert.onset, facts.alert.onset_interval
             if onset is None or change.at is None:
                 texts.append(fill("{name}[ at {at}]", name=change.name, at=change.at and moment(change.at)))
+                continue
+            if interval is not None and Onset(onset, interval).side_of(change.at) == "undecided":
+                texts.append(f"{change.name} ({_UNDECIDED})")
                 continue
             # Only the first distance says what it is measured from. The onset is an estimate, so a change that seems to
             # follow it may have caused the problem.
@@ -162,6 +167,8 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
         names[shift.dimension].append(sanitize.line(shift.name, MAX_NAME_LENGTH))
     others = [name for name in names["scorer"] if name != alert.scorer]
     late, replaced = alert.details.get("late") or {}, alert.details.get("replaces") or ()
+    deploy = alert.details.get(DEPLOY) or {}
+    others_near = tuple(change for change in facts.near if change.name != deploy.get("name"))
     return {
         "replaced": " and ".join(sanitize.line(name, MAX_NAME_LENGTH) for name in replaced) or None,
         "late": moment(datetime.fromisoformat(late["until"])) if late else None,
@@ -172,7 +179,8 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
         "scorers": " and ".join(others) or None,
         "cause": CAUSES["refusals_rising"] if facts.is_about_refusals else None,
         "disclaimer": _DISCLAIMER,
-        **describe_changes(facts, moment),
+        "deploy": deploy.get("words"),
+        **describe_changes(replace(facts, near=others_near), moment),
     }
 
 

@@ -28,7 +28,9 @@ DEFAULT_MAX_BUCKETS: Final = 30
 """Maximum number of buckets by default. It determines the bucket length if none is given."""
 MAX_BUCKETS: Final = 1000
 BUCKET_LENGTHS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
-_ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
+_ALERT_FIELDS: Final = (
+    "id", "rule", "service", "route", "state", "onset", "onset_interval", "starts_at", "resolved_at", "message"
+)  # fmt: skip
 
 
 @click.command("trend", cls=Command)

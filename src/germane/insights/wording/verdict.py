@@ -16,7 +16,7 @@ from germane.insights.formatting import (
     quote_segment,
     scorer_title,
 )
-from germane.insights.situation import DAY, Situation
+from germane.insights.situation import Situation
 from germane.insights.verdict import Movement, Unscored, Verdict
 from germane.insights.wording.phrases import (
     describe_counts,
@@ -29,7 +29,7 @@ from germane.phrasing import fill
 from germane.score import UnscoredReason
 from germane.statistics import Estimate
 
-_END: Final = "[; also on {more}][; {recovering}]. {answers:See the worst answers}{alerts}"
+_END: Final = "[; also on {more}][; {recovering}]. [{deploy}. ]{answers:See the worst answers}{alerts}"
 VERDICTS: Final[Mapping[str, str]] = {
     "worse": "**{title} fell on** {place}[. {period}: {after}][, compared with {before}][, since about {onset}]" + _END,
     "low_score_rate": "**More answers have low scores on** {place}: {message}" + _END,
@@ -140,8 +140,8 @@ def _situation_values(situation: Situation, dates: DateFormatter) -> Values:
 def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) -> Values:
     """Return the values about the largest change, with links to its answers and alerts."""
     situation, alert, (before, after), began = verdict.situation, first.alert, first.levels, verdict.began
-    is_day = situation.onset_step >= DAY and not (alert and alert.onset)
-    onset = began and (dates.date(began) if is_day else dates.date_time(began))
+    onset = began and dates.date_time(began)
+    deploy = verdict.onset and verdict.onset.deploy
     since = {"window": "24h"} if began is None else {"since": began.isoformat()}
     more = len(verdict.movements) - 1
     query = since | {"sort": "lowest"} | ({} if first.route is None else {"route": first.route})
@@ -153,6 +153,7 @@ def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) ->
         "before": before
         and describe_reference(before, situation.reference_period if isinstance(before, Estimate) else None, dates),
         "onset": None if after and first.period == "onset" else onset,  # the period states it
+        "deploy": deploy and f"{deploy[:1].upper()}{deploy[1:]}",
         "message": alert and describe_alert(alert, dates.date_time).rstrip("."),
         "more": sanitize.count_noun(more, "more route") if more else None,
         "recovering": RECOVERING if verdict.state == "recovering" else None,

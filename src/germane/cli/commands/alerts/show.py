@@ -77,6 +77,9 @@ def _format_details(alert: Alert) -> Iterator[str]:
     cause = alerting.alert_facts(alert).cause
     if cause is not None:
         yield f"  likely cause {alerting.CAUSES[cause]}"
+    if alert.onset is not None:
+        began, span = f"  onset        {alert.onset:%Y-%m-%d %H:%M} UTC", alert.onset_interval
+        yield f"{began} (95% interval {span[0]:%m-%d %H:%M} to {span[1]:%m-%d %H:%M})" if span else began
     for name, level in (("now", alert.current), ("before", alert.baseline)):
         if level is not None:
             interval = ""
