@@ -316,7 +316,7 @@ def compare(routes: Routes, new: str = "f1", sides: tuple[ComparedSide, ...] = V
         ),
         (
             ComparisonVerdict(state="no_version", by="model"),
-            "Not enough data to compare: this window has scores of no model.",
+            "Not enough data to compare: no model has scores in this window.",
         ),
         (
             ComparisonVerdict(state="no_scores", sides=PERIODS),

@@ -350,9 +350,7 @@ def test_an_application_that_holds_the_span_itself_goes_on_holding_it(
     assert [one.span_holder for one in store.answers.list_exchanges()] == ["worker-1"]
 
 
-def test_each_target_gets_the_scores_of_a_span_that_receivers_of_several_targets_got(
-    store: TrackingStore, clock: Clock, make: Make
-) -> None:
+def test_each_target_of_a_span_gets_its_scores(store: TrackingStore, clock: Clock, make: Make) -> None:
     """Neither receiver takes the span for a repetition of what the other one has queued."""
     hold(store, "here")
     hold(store, "there")

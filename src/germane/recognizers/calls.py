@@ -190,9 +190,9 @@ def _read_template(call: ModelCall) -> None:
 def first_call_of_turn(calls: Sequence[ModelCall], *, is_web_request: bool) -> ModelCall | None:
     """Return the first call of the turn that ends with the last call.
 
-    Calls belong to one turn if a later one got the question of an earlier one again, as in a loop of tool calls, or its
-    reply as part of its prompt. A call whose question is an earlier message of a later call belongs to an earlier turn,
-    but not in a web request: the user does not reply within it.
+    Two calls belong to one turn if the later one repeats the question of the earlier one, as in a loop of tool calls,
+    or contains its reply in the prompt. A call whose question is an earlier message of a later call belongs to an
+    earlier turn, but not in a web request: the user does not reply within it.
     """
     if not calls:
         return None

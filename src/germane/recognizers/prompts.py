@@ -323,7 +323,7 @@ def _sources(
 
 
 def _candidates(parts: Sequence[PromptPart], reply: str) -> list[PromptPart]:
-    """Return the first or last part if the reply was taken from the others; nothing if both or none may be asked."""
+    """Return the first or last part as the question if the reply comes from the other parts. Empty if ambiguous."""
     found = []
     for part in (parts[0], parts[-1]):
         others = grams("\n".join(other.text for other in parts if other is not part))

@@ -38,7 +38,7 @@ COMPARISONS: Final[Mapping[str, str]] = {
         "[ of a {route}]."
     ),
     "one_version": "**Not enough data** to compare: this window has scores of only one {by}.",
-    "no_version": "**Not enough data** to compare: this window has scores of no {by}.",
+    "no_version": "**Not enough data** to compare: no {by} has scores in this window.",
     "no_scores": "**No scores** {phrases}.",
     "empty": "**No scores** in this window.",
 }
