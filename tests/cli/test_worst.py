@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import random
+import re
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import insert, select
+from tests.cases import each
 from tests.cli.conftest import an_exchange
 
 from germane.annotation import RecordedScore
 from germane.cli.commands.worst import describe_answer
-from germane.storage import TrackingStore
+from germane.insights import InsightContext, ViewParams, load_overview
+from germane.score import LOW_SCORE, NONCOMMITTAL, Score
+from germane.settings import load_settings
+from germane.storage import AnswerFilter, SamplingDecision, TrackingStore
+from germane.storage.db.tables import score
+from germane.testing import transaction
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -141,11 +150,11 @@ def test_worst_answers_can_be_filtered(call: Call, store: TrackingStore, scored:
     def values(*options: str) -> list[float]:
         return [answer["value"] for answer in call("worst", "--json", *options).content["answers"]]
 
-    assert values() == [0.1, 0.2, 0.3, 0.4]
+    assert values() == [0.1, 0.2, 0.3]
     assert values("-n", "1") == [0.1]
     assert values("--route", "search") == [0.3]
     assert values("--scorer", "other") == [0.4]
-    assert values("--since", "7d") == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert values("--since", "7d") == [0.1, 0.2, 0.3, 0.5]
 
 
 def test_an_empty_list_of_worst_answers_reports_that_there_are_no_scores(call: Call, database: str) -> None:
@@ -153,3 +162,79 @@ def test_an_empty_list_of_worst_answers_reports_that_there_are_no_scores(call: C
     assert call("worst").out.startswith("No scores since ")
     assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, scorer x, route y.\n")
     assert call("worst", "--json").content["answers"] == []
+
+
+def score_with(store: TrackingStore, values: dict[str, float], scorer: str, fingerprint: str, at: datetime) -> None:
+    """Score exchanges with one scorer. Answers that score 0 are refusals."""
+    scorers = {scorer: fingerprint}
+    store.sampling.assign_tasks([SamplingDecision(id_, 1.0, "sampled") for id_ in values], scorers)
+    claims = store.queue.claim_tasks("test", scorers, limit=len(values), lease=timedelta(minutes=1))
+    results = []
+    for claim in claims:
+        value = values[claim.exchange.id]
+        label = NONCOMMITTAL if value == 0 else "relevant" if value >= LOW_SCORE else "irrelevant"
+        result = Score(scorer=scorer, fingerprint=fingerprint, value=value, label=label, scored_at=at)
+        results += [(task, result) for task in claim.tasks]
+    store.queue.complete_tasks("test", results)
+
+
+@each("seed", range(4))
+def test_every_list_begins_with_the_same_worst_answer(call: Call, store: TrackingStore, seed: int) -> None:
+    """It has the lowest score by one scorer, refusals included, and no list contains an answer twice."""
+    chosen, now = random.Random(seed), datetime.now(UTC)
+    scorer, route = "answer_relevancy", f"route-{seed}"
+    exchanges = [
+        an_exchange(
+            route=route,
+            service=route,
+            started_at=now - timedelta(minutes=number + 1),
+            question=f"Question {number % 4}?",
+            answer=f"Answer {number}",
+        )
+        for number in range(24)
+    ]
+    store.exchanges.add(exchanges)
+    refusals, low = chosen.choice([0, 1, 5, 20]), chosen.choice([0, 2])
+    worth = [0.0] * refusals + [0.3] * low + [chosen.uniform(0.6, 1) for _ in range(24)]
+    values = dict(zip([exchange.id for exchange in exchanges], worth, strict=False))
+    score_with(store, {exchange.id: chosen.uniform(0, 0.2) for exchange in exchanges}, "faithfulness", "g", now)
+    score_with(store, values, scorer, "new", now)
+    newest_first = sorted(exchanges, key=lambda exchange: exchange.started_at, reverse=True)
+    expected = min(newest_first, key=lambda exchange: values[exchange.id]).id
+    view = ViewParams(window="", since=now - timedelta(hours=1), until=now, service=route)
+    context = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: now)
+    found = AnswerFilter(scorer=scorer, route=route)
+
+    lists = {
+        "worst": [answer["exchange_id"] for answer in call("worst", "--route", route, "--json").content["answers"]],
+        "worst -n 2": re.findall("exchange (.*)", call("worst", "--route", route, "-n", "2").out),
+        "report": re.findall(r"\| ([0-9a-f]{32}) \|", call("report", "--service", route, "--format", "md").out),
+        "overview": [answer.exchange.id for answer in load_overview(context, view).worst],
+        "answers": [answer.exchange.id for answer in store.answers.search(found).answers],
+    }
+    assert len(lists["worst -n 2"]) == 2
+    assert {name: listed[0] for name, listed in lists.items()} == dict.fromkeys(lists, expected)
+    assert {name: len(set(listed)) for name, listed in lists.items()} == {name: len(x) for name, x in lists.items()}
+    assert lists["worst"] == lists["report"] == lists["overview"]
+    lowest = [answer for answer in lists["worst"] if values[answer] < LOW_SCORE]
+    assert len(lowest) == min(10, refusals + low)  # a good answer never takes the place of a bad one
+    assert sum(values[answer] == 0.3 for answer in lowest) == low  # a low score is never hidden
+    for group in store.questions.group_by_question(found).groups:
+        (first, *_) = store.answers.search(AnswerFilter(scorer=scorer, route=route, question=group.key)).answers
+        assert (group.worst.exchange.id, group.worst.score) == (first.exchange.id, first.score)
+
+
+def test_a_rescored_answer_is_listed_once(call: Call, store: TrackingStore) -> None:
+    """The score is the one with the newest fingerprint."""
+    now = datetime.now(UTC)
+    exchanges = [an_exchange(started_at=now - timedelta(minutes=number + 1)) for number in range(2)]
+    store.exchanges.add(exchanges)
+    score_with(store, {exchange.id: 0.1 for exchange in exchanges}, "answer_relevancy", "f1", now)
+    with transaction(store) as connection:
+        old = connection.execute(select(score).where(score.c.exchange_id == exchanges[0].id)).mappings().one()
+        changes = {"id": None, "fingerprint": "f2", "value": 0.2}
+        connection.execute(insert(score).values({**old, **changes}))
+
+    found = call("worst", "--json").content["answers"]
+
+    assert [(answer["exchange_id"], answer["value"]) for answer in found] == [(exchanges[0].id, 0.2)]

@@ -87,14 +87,14 @@ def test_the_key_of_a_group_selects_exactly_the_answers_of_the_group(store: Trac
     assert store.questions.group_by_question(AnswerFilter(), limit=1).groups == grouped.groups[:1]
 
 
-def test_worst_answer_of_a_group_is_not_a_refusal(store: TrackingStore, make: Make) -> None:
-    """Refusals all score 0, so they are counted instead, unless there are no other answers."""
+def test_a_refusal_is_the_worst_answer_of_its_group(store: TrackingStore, make: Make) -> None:
+    """The worst answer is the first of the group's list by score. A good answer is never called the worst."""
     exchanges = write(store, make, [0.9, 0.0, 0.4, 0.0, 0.0], question=lambda place: "Why?" if place < 4 else "How?")
     with transaction(store) as connection:
         connection.execute(update(score).where(score.c.value == 0).values(label="noncommittal"))
     why, how = store.questions.group_by_question(AnswerFilter()).groups
 
-    assert (why.worst.exchange.id, why.refusals, why.count) == (exchanges[2].id, 2, 4)
+    assert (why.worst.exchange.id, why.refusals, why.count) == (exchanges[3].id, 2, 4)
     assert (how.worst.exchange.id, how.refusals, how.count) == (exchanges[4].id, 1, 1)
 
 

@@ -242,7 +242,7 @@ class _DemoRun:
             database=self._database,
             judge=(any_answer[0].score.judge or "") if any_answer else "",
             spans=sum(kind == "CHAIN" for kind, _ in kinds),
-            worst=store.answers.worst(since=fault, route=BROKEN_ROUTE, limit=3),
+            worst=store.answers.worst(since=fault, route=BROKEN_ROUTE, scorer=SCORER, limit=3),
         )
 
 

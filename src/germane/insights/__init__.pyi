@@ -73,7 +73,5 @@ from .worker import describe_sampling as describe_sampling
 from .worker import describe_sampling_outcomes as describe_sampling_outcomes
 from .worker import describe_sampling_settings as describe_sampling_settings
 from .worker import load_worker as load_worker
-from .worst_answers import LOADED_PER_ANSWER as LOADED_PER_ANSWER
-from .worst_answers import MAX_REFUSALS as MAX_REFUSALS
 from .worst_answers import WorstAnswer as WorstAnswer
-from .worst_answers import as_worst_answers as as_worst_answers
+from .worst_answers import load_worst_answers as load_worst_answers

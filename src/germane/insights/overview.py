@@ -171,7 +171,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
             assessment.buckets if verdict.began_on is None else by_route.get(verdict.began_on, ()),
             now,
         ),
-        worst=[] if shown is None else load_worst_answers(store, shown, *period),
+        worst=[] if shown is None else load_worst_answers(store, [shown], *period),
         selected=selected,
         dropped=dropped,
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),

@@ -216,7 +216,7 @@ def _with_verdict(
         histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
         usage=load_usage(context, view, **compared, root=root),
-        worst=load_worst_answers(context.store, summary, view.since, view.until),
+        worst=load_worst_answers(context.store, [summary], view.since, view.until),
         disagreement=load_disagreement(context.store, summary, view.since, view.until),
     )
 

@@ -9,12 +9,12 @@ from typing import Final
 
 from germane.exchange import Exchange
 from germane.insights.explanation import finite_number
-from germane.score import LOWEST_BAND, NONCOMMITTAL, Score
+from germane.score import NONCOMMITTAL, Score
 from germane.storage import Disagreement, RouteMean, ScoredExchange, ServiceSummary, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 MAX_REFUSALS: Final = 3
-"""Maximum number of refusals among the worst answers, if there are other answers."""
+"""Maximum number of refusals among ten worst answers, if there are other low scores."""
 LOADED_PER_ANSWER: Final = 3
 """Number of answers to load for each one that is shown, because identical answers are shown only once."""
 MAX_LABELS: Final = 200
@@ -34,35 +34,55 @@ class WorstAnswer:
 
 
 def load_worst_answers(
-    store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
+    store: TrackingStore,
+    means: Sequence[RouteMean | ServiceSummary],
+    since: datetime,
+    until: datetime | None = None,
+    *,
+    limit: int = MAX_WORST_ANSWERS,
 ) -> list[WorstAnswer]:
-    """Return the answers with the lowest scores, with only a few refusals, because all refusals score 0.
+    """Return the answers with the lowest scores, lowest first. All lists of worst answers come from here.
 
-    ``mean`` identifies the service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
+    Each answer has one score: that of the newest fingerprint of one scorer. Refusals count like other scores, but all
+    score 0, so only a few are listed if there are other low scores to list instead.
+
+    Args:
+        store: The store.
+        means: The services or routes to search, with scorer and fingerprint. No two have answers in common.
+        since: Start of the window.
+        until: End of the window.
+        limit: Maximum number of answers.
     """
 
-    def load_lowest(label: str | None) -> list[WorstAnswer]:
-        scored = store.answers.worst(
-            scorer=mean.scorer,
-            service=mean.service,
-            route=mean.route if isinstance(mean, RouteMean) else None,
-            fingerprint=mean.fingerprint,
-            label=label,
-            since=since,
-            until=until,
-            limit=LOADED_PER_ANSWER * MAX_WORST_ANSWERS,
-        )
-        return as_worst_answers(scored)[:MAX_WORST_ANSWERS]
+    def load_lowest(*, low: bool = False, refusals: bool | None = None) -> list[WorstAnswer]:
+        scored = [
+            answer
+            for mean in means
+            for answer in store.answers.worst(
+                scorer=mean.scorer,
+                service=mean.service,
+                route=mean.route if isinstance(mean, RouteMean) else None,
+                fingerprint=mean.fingerprint,
+                low=low,
+                refusals=refusals,
+                since=since,
+                until=until,
+                limit=LOADED_PER_ANSWER * limit,
+            )
+        ]
+        scored.sort(key=lambda answer: (answer.score.value or 0.0, -answer.exchange.started_at.timestamp()))
+        return as_worst_answers(scored)[:limit]
 
-    lowest = load_lowest(None)
+    lowest = load_lowest()
     refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL]
-    if len(refusals) > MAX_REFUSALS:
+    listed = max(MAX_REFUSALS, MAX_REFUSALS * limit // MAX_WORST_ANSWERS)
+    if len(refusals) > listed:
         others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL]
-        more = load_lowest(LOWEST_BAND) if len(lowest) == MAX_WORST_ANSWERS else []
+        more = load_lowest(refusals=False, low=True) if len(lowest) == limit else []
         others = max(others, more, key=len)
-        shown = max(MAX_REFUSALS, MAX_WORST_ANSWERS - len(others))
-        lowest = sorted([*refusals[:shown], *others], key=lambda answer: answer.score.value or 0.0)
-    return lowest[:MAX_WORST_ANSWERS]
+        listed = max(listed, limit - len(others))
+        lowest = sorted([*refusals[:listed], *others], key=lambda answer: answer.score.value or 0.0)
+    return lowest[:limit]
 
 
 def as_worst_answers(answers: Sequence[ScoredExchange]) -> list[WorstAnswer]:

@@ -33,16 +33,23 @@ def command(
     route: str | None,
     scorer: str | None,
 ) -> None:
-    """Show the answers with the lowest scores."""
+    """Show the answers with the lowest scores.
+
+    The scores are those of one scorer; without --scorer, those of the scorer that germane report compares.
+    """
     with open_store() as store:
-        loaded = limit if wants_json() else insights.LOADED_PER_ANSWER * limit
-        answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=loaded)
+        window = store.trends.window_summary(since=since, until=store.now())
+        groups = window.services if route is None else [group for group in window.routes if group.route == route]
+        chosen = insights.choose_scorer(groups, scorer)
+        newest = [group for group in groups if group.newest and group.scorer == chosen]
+        answers = insights.load_worst_answers(store, newest, since, limit=limit)
     if wants_json():
         listed = [
             {
                 "exchange_id": answer.exchange.id,
                 **select(answer.exchange, "trace_id", "service", "route", "started_at", "question", "answer"),
                 **select(answer.score, "scorer", "fingerprint", "value", "label", "details"),
+                "repetitions": answer.repetitions,
             }
             for answer in answers
         ]
@@ -53,7 +60,7 @@ def command(
         filters += f", route {sanitize.line(route, 40)}" if route else ""
         click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC{filters}.")
     terminal = detect_terminal()
-    for worst in insights.as_worst_answers(answers)[:limit]:
+    for worst in answers:
         lines = describe_answer(worst)
         if worst.repetitions:
             lines.append(f"       also      {sanitize.count_noun(worst.repetitions, 'more answer')} with the same text")

@@ -57,7 +57,7 @@ class QuestionGroup:
     estimate: Estimate
     """Mean of the scores with the newest fingerprint in the group."""
     worst: Answer
-    """The newest of the answers with the lowest score. A refusal only if all are refusals, because they all score 0."""
+    """The newest of the answers with the lowest score. Refusals count like other scores."""
     low: int
     """Number of low scores, including refusals."""
     refusals: int
@@ -120,9 +120,7 @@ class _Group:
     def __init__(self, key: str, rows: Sequence[Row]) -> None:
         self.key = key
         self.rows = rows
-        self.lowest = min(
-            rows, key=lambda row: (row["label"] == NONCOMMITTAL, row["value"])
-        )  # the newest of equal ones
+        self.lowest = min(rows, key=lambda row: row["value"])  # the newest of equal ones
         self._low = sum(is_low_value(row["value"], row["label"]) for row in rows)
 
     def rank(self, sort: QuestionSort) -> tuple[float, ...]:

@@ -20,35 +20,32 @@ from germane.cli.core.render import (
     find_baseline_mean,
 )
 from germane.insights import (
-    LOADED_PER_ANSWER,
-    MAX_REFUSALS,
     MEAN_HEADINGS,
     Document,
     DocumentTable,
     Section,
     TrendChart,
     ViewParams,
-    WorstAnswer,
     alert_concerns_route,
-    as_worst_answers,
     chart_markers,
     chart_points,
     choose_scorer,
     humanize,
     load_buckets,
+    load_worst_answers,
     mean_cells,
     trend_figure,
 )
-from germane.score import LOWEST_BAND, NONCOMMITTAL
+from germane.score import NONCOMMITTAL
 
 if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import (
         RouteSummary,
+        ServiceSummary,
         TrackingStore,
     )
 
-MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
 MAX_TREND_ROWS: Final = 31
 """Maximum number of rows in a trend table. Longer trends are shown with one row per day, for the newest days."""
@@ -152,30 +149,15 @@ def _trend_sections(
 
 
 def _worst_sections(
-    store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
+    store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary | ServiceSummary], scorer: str | None
 ) -> Iterator[Section]:
-    """Yield a section with the lowest scores among those with the newest fingerprints, if there are any.
-
-    All refusals score 0 and would fill the list, so only a few are shown if there are other low scores.
-    """
-    filters: dict[str, Any] = {"scorer": scorer, "service": report.service, "route": report.route}
-    filters |= {"since": report.since, "until": report.until, "limit": LOADED_PER_ANSWER * MAX_WORST_ANSWERS}
-    fingerprints = sorted({summary.fingerprint for summary in newest if summary.scorer == scorer})
-
-    def load_lowest(label: str | None) -> list[WorstAnswer]:
-        scored = [
-            answer
-            for fingerprint in fingerprints
-            for answer in store.answers.worst(fingerprint=fingerprint, label=label, **filters)
-        ]
-        return as_worst_answers(sorted(scored, key=lambda answer: answer.score.value or 0.0))
-
-    lowest = load_lowest(None)
-    refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL][:MAX_REFUSALS]
-    others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL] or load_lowest(LOWEST_BAND)
-    shown = [*refusals, *others[: MAX_WORST_ANSWERS - len(refusals)]]
+    """Yield a section with the worst answers by the scorer's newest fingerprints, if there are any."""
+    if report.route is None:
+        window = store.trends.window_summary(since=report.since, until=report.until, scorer=scorer)
+        newest = [group for group in window.services if group.newest and report.service in {None, group.service}]
+    found = [summary for summary in newest if summary.scorer == scorer]
     rows = []
-    for answer in sorted(shown, key=lambda answer: answer.score.value or 0.0):
+    for answer in load_worst_answers(store, found, report.since, report.until):
         exchange, score = answer.exchange, answer.score
         question, text = (
             "(erased or not stored)" if captured is None else sanitize.line(captured, MAX_TEXT_LENGTH)
