@@ -53,15 +53,16 @@ def test_the_axis_of_an_amount_chart_ends_at_a_round_number_above_the_highest_am
 
 
 def test_buckets_without_answers_interrupt_the_line() -> None:
-    """A bucket without answers interrupts the line, and few answers make a hollow dot."""
+    """A bucket without answers interrupts the steps, and few answers make a dashed step."""
     hours = (0, 1, 3, 4)
     figure = amount_figure(chart([Amount(SINCE + hour * HOUR, 1.0, 19 if hour == 4 else 20) for hour in hours]))
     wide, narrow = pictures(figure)
     for picture in (wide, narrow):
-        paths = [element.get("d", "") for element in picture.iter() if element.get("class") == "line"]
-        assert len(paths) == 2
-        assert all(path.count("M") == 2 for path in paths)
-    assert figure.count('class="dot thin"') == 2 * 2 + 1  # in two series of two pictures, and in the legend
+        lines = [element for element in picture.iter() if element.get("class", "").startswith("line")]
+        steps = [part for element in lines for part in element.get("d", "").split("M") if part]
+        assert len(steps) == 2 * len(hours)
+        assert sum("V" in step for step in steps) == 2 * 2  # in two series
+    assert figure.count('class="line thin"') == 2 * 2 + 1  # in two series of two pictures, and in the legend
     assert "n below 20" in figure
 
 

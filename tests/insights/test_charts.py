@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +21,18 @@ from tests.cases import each
 
 from germane.insights.charts.figure import histogram_figure, trend_figure
 from germane.insights.charts.histogram import bar_shares, histogram_svg
-from germane.insights.charts.point import ChartMarker, Point, chart_points, split_at_gaps, split_by_fingerprint
+from germane.insights.charts.point import (
+    ChartMarker,
+    Dot,
+    Level,
+    Point,
+    Split,
+    chart_points,
+    merge_points,
+    split_by_fingerprint,
+)
 from germane.insights.charts.svg import axis_ticks, place_labels, text_width
-from germane.insights.charts.trend import TrendChart, sparkline_svg, trend_svg
+from germane.insights.charts.trend import TrendChart, draw_marks, shared_scale, sparkline_svg, trend_svg
 from germane.storage import Bucket
 
 SINCE = datetime(2026, 11, 13, tzinfo=UTC)
@@ -53,9 +64,25 @@ def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
     return [one for one in picture.iter() if name in one.get("class", "").split()]
 
 
-def strokes(picture: ET.Element) -> list[str]:
-    """Return the line segments."""
-    return [part for one in of_class(picture, "line") for part in one.get("d", "").split("M") if part]
+def corners(path: str) -> list[tuple[float, float]]:
+    """Return the points of a path of the commands M, L, H, V, v and Z."""
+    x = y = 0.0
+    found = []
+    for command, values in re.findall(r"([MLHVvZ])([-\d. ]*)", path):
+        numbers = [float(value) for value in values.split()]
+        if command in "ML":
+            x, y = numbers
+        elif command == "H":
+            (x,) = numbers
+        elif command != "Z":
+            y = numbers[0] + (y if command == "v" else 0)
+        found.append((x, y))
+    return found
+
+
+def steps(picture: ET.Element, css_class: str = "line") -> list[str]:
+    """Return the steps as parts of the paths, each of which begins with a move."""
+    return [part for one in of_class(picture, css_class) for part in one.get("d", "").split("M") if part]
 
 
 @st.composite
@@ -94,18 +121,35 @@ def assert_inside(picture: ET.Element) -> None:
         assert float(one.get("y", 0)) + float(one.get("height", 0)) <= height or one is picture
         assert float(one.get("width", 1)) >= 0
         assert float(one.get("height", 1)) >= 0
-        pairs = re.findall(r"(?:M|L)?(-?[\d.]+) (-?[\d.]+)", one.get("d", ""))
-        assert all(0 <= float(x) <= width and 0 <= float(y) <= height for x, y in pairs)
+        assert all(0 <= x <= width and 0 <= y <= height for x, y in corners(one.get("d", "")))
+
+
+MOMENTS = st.timedeltas(timedelta(days=-3), timedelta(days=12)).map(lambda passed: SINCE + passed)
+DOTS = st.lists(st.builds(Dot, MOMENTS, st.floats(-1, 1), st.booleans(), st.booleans()), max_size=30)
+LEVELS = st.none() | st.builds(Level, st.just("before"), st.floats(-1, 1), st.integers(1, 10**9))
+SPLITS = st.none() | st.builds(
+    Split,
+    at=MOMENTS,
+    interval=st.none() | st.tuples(MOMENTS, MOMENTS).map(lambda pair: (min(pair), max(pair))),
+    before=LEVELS,
+    since=LEVELS,
+    is_worse=st.booleans(),
+)
 
 
 @given(
-    points=weeks(), markers=MARKS, baseline=st.none() | st.floats(-1, 1), zone=ZONES, width=st.sampled_from([420, 1100])
+    points=weeks(),
+    markers=MARKS,
+    baseline=st.none() | st.floats(-1, 1),
+    dots=DOTS,
+    has_dots=st.booleans(),
+    split=SPLITS,
+    zone=ZONES,
+    width=st.sampled_from([420, 1100]),
 )
-def test_a_chart_stays_inside_its_view_box(
-    points: list[Point], markers: list[ChartMarker], baseline: float | None, zone: ZoneInfo | None, width: int
-) -> None:
-    """For all scores, markers, baselines and zones, coordinates are finite and the XML is well-formed."""
-    picture = draw_week(points, markers=markers, baseline=baseline, zone=zone, width=width)
+def test_a_chart_stays_inside_its_view_box(points: list[Point], width: int, **more: Any) -> None:
+    """For all scores, markers, baselines, splits and zones, coordinates are finite and the XML is well-formed."""
+    picture = draw_week(points, width=width, **more)
     assert_inside(picture)
     data = json.loads(picture.get("data-points", ""))
     assert all(math.isfinite(value) for row in data for value in row if value is not None)
@@ -114,8 +158,8 @@ def test_a_chart_stays_inside_its_view_box(
 @given(points=weeks(), baseline=st.none() | st.floats(-1, 1))
 def test_a_small_chart_stays_inside_its_view_box(points: list[Point], baseline: float | None) -> None:
     """The same rule applies to small charts."""
-    chart = sparkline_svg(week_chart(points, baseline=baseline), floor=-1.0)
-    assert_inside(ET.fromstring(chart))
+    chart = week_chart(points, baseline=baseline)
+    assert_inside(ET.fromstring(sparkline_svg(chart, scale=shared_scale([chart]))))
 
 
 @given(
@@ -128,23 +172,31 @@ def test_a_histogram_stays_inside_its_view_box(now: list[float], before: list[fl
     assert sum(bar_shares(now)) == pytest.approx(1 if any(now) else 0, abs=1e-9)
 
 
-def test_a_bucket_without_scores_interrupts_the_line() -> None:
-    """Neither the line nor the band spans a gap."""
+def test_a_bucket_without_scores_interrupts_the_steps() -> None:
+    """Adjacent steps are connected by a vertical line, which no gap has."""
     picture = draw_week([point(one) for one in (0, 1, 2, 5, 6)])
-    assert [len(one.split("L")) for one in strokes(picture)] == [3, 2]
-    assert len(of_class(picture, "band")) == 2
-    assert len(of_class(draw_week([point(one) for one in range(7)]), "band")) == 1
+    assert ["V" in one for one in steps(picture)] == [False, True, True, False, True]
+    assert len(steps(picture, "band")) == 5
 
 
-def test_fingerprints_are_drawn_as_separate_lines() -> None:
-    """A new fingerprint starts a new line, with a marker for the change."""
+def test_steps_extend_over_their_buckets() -> None:
+    """A step is as wide as its bucket, or as the buckets that were merged, and at the height of the mean."""
+    merged = replace(point(4), end=SINCE + 12 * SIX)
+    (first, second) = (corners("M" + one) for one in steps(draw_week([point(0), merged])))
+    width = second[1][0] - second[0][0]
+    assert width == pytest.approx(8 * (first[1][0] - first[0][0]), abs=1)
+    assert first[0][1] == first[1][1] == second[1][1]
+
+
+def test_fingerprints_are_drawn_as_separate_steps() -> None:
+    """A new fingerprint starts new steps, with a marker for the change, and the earlier ones are dimmed."""
     points = [point(one, fingerprint="old") for one in range(4)]
     points += [point(one, fingerprint="new", judge_changed=one == 4) for one in range(4, 8)]
     picture = draw_week(points)
-    assert [len(one.split("L")) for one in strokes(picture)] == [4, 4]
+    assert ["V" in one for one in steps(picture)] == [False, True, True, True] * 2
     earlier = [one for one in picture if one.get("class") == "earlier"]
     assert len(earlier) == 1
-    assert len(of_class(earlier[0], "dot")) == 4
+    assert len(steps(earlier[0])) == 4
     assert [one.text for one in picture.iter(f"{SVG}text") if one.get("class") == "judge"] == ["judge changed"]
 
 
@@ -162,16 +214,9 @@ def test_the_line_of_points_without_fingerprints_is_split_at_judge_changes() -> 
 
 
 def test_points_with_few_scores_are_drawn_differently() -> None:
-    """With fewer than 20 scores, the dot is hollow and the band is pale."""
-    picture = draw_week([point(0), point(1), point(2, n=19), point(3)])
-    assert [one.get("class") for one in of_class(picture, "dot")] == ["dot", "dot", "dot thin", "dot"]
-    assert [one.get("class") for one in of_class(picture, "band")] == ["band", "band thin"]
-
-
-def test_an_isolated_point_shows_its_interval() -> None:
-    """Without adjacent points for a band, the interval is a vertical line; an unknown interval is not drawn."""
-    alone = replace(point(9), low=None, high=None)
-    assert len(of_class(draw_week([point(0), alone]), "whisker")) == 1
+    """With fewer than 20 scores, the step is dashed and its band is pale; an unknown interval is not drawn."""
+    picture = draw_week([point(0), point(1), point(2, n=19), replace(point(3), low=None, high=None)])
+    assert [len(steps(picture, name)) for name in ("line", "band", "thin")] == [4, 3, 2]
 
 
 def test_the_score_axis_of_a_chart_is_fixed() -> None:
@@ -192,7 +237,7 @@ def test_a_mean_is_drawn_at_its_value() -> None:
     picture = draw_week([point(0, 0.5)])
     lines = {one.get("y1") for one in of_class(picture, "grid")}
     heights = sorted(float(one) for one in lines if one)
-    dot = float(of_class(picture, "dot")[0].get("cy", ""))
+    dot = corners(of_class(picture, "line")[0].get("d", ""))[0][1]
     assert dot == pytest.approx((heights[2] + heights[3]) / 2, abs=0.11)
     assert json.loads(picture.get("data-points", ""))[0][3:5] == [pytest.approx(dot), 0.5]
 
@@ -352,6 +397,127 @@ def test_the_table_of_a_chart_shows_the_values_of_the_chart() -> None:
     assert rows[2] == ["Fri 13 Nov 00:00 UTC", "0.50", "0.40\u20130.60", "30", "30 of 40"]
 
 
+def dot_centers(picture: ET.Element, name: str) -> list[tuple[float, float]]:
+    """Return the ends of the marks of dots."""
+    return [center for one in of_class(picture, name) for center in corners(one.get("d", ""))]
+
+
+def crowd(n: int, seed: int = 1) -> list[Dot]:
+    """Return answers at random times, with all values, of which some are low and some refusals."""
+    chance = random.Random(seed)
+    values = [(chance.random(), chance.random()) for _ in range(n)]
+    return [
+        Dot(SINCE + (UNTIL - SINCE) * at, value, is_low=value < 0.5, is_refusal=value < 0.02) for at, value in values
+    ]
+
+
+@pytest.mark.parametrize("n", [0, 1, 50, 3_000, 100_000])
+def test_a_chart_is_at_most_100_kb_for_any_number_of_answers(n: int) -> None:
+    """Both pictures and the table of a figure together are small, and equal answers give an equal picture."""
+    chart = week_chart([point(one) for one in range(28)], dots=crowd(n), has_dots=True, baseline=0.8)
+    figure = trend_figure(chart)
+    assert len(figure.encode()) < 100_000
+    if n <= 3_000:
+        assert figure == trend_figure(replace(chart, dots=chart.dots[::-1]))
+
+
+@given(places=st.lists(st.tuples(st.floats(40, 1000), st.floats(30, 240)), max_size=60), copies=st.integers(1, 40))
+def test_every_answer_is_within_half_a_cell_of_a_mark(places: list[tuple[float, float]], copies: int) -> None:
+    """However crowded, no answer is omitted: a mark covers its place, and the number of marks is limited."""
+    crowded = [(40 + (x * 7 * (one + 1)) % 960, 30 + (y * 3 + one) % 210) for x, y in places for one in range(copies)]
+    drawn = draw_marks(crowded, "dots low")
+    assert bool(drawn) == bool(crowded)
+    if drawn:
+        mark = ET.fromstring(drawn)
+        size, parts = float(mark.get("stroke-width", "")), mark.get("d", "").split("M")[1:]
+        lines = [corners("M" + part) for part in parts]
+        assert len(lines) <= 800
+        for x, y in crowded:
+            assert any(
+                abs(x - left) <= size / 2 + 0.1 and top - size / 2 - 0.1 <= y <= bottom + size / 2 + 0.1
+                for (left, top), (_, bottom) in lines
+            )
+
+
+@given(dots=DOTS)
+def test_every_low_answer_and_every_refusal_is_drawn(dots: list[Dot]) -> None:
+    """Low answers in the window have marks of their own; refusals are at one height, below the axis of the scores."""
+    dots = [dot for dot in dots if SINCE <= dot.at < UNTIL]
+    picture = draw_week([point(3)], dots=dots, has_dots=True)
+    axis = max(float(one.get("y1", 0)) for one in of_class(picture, "grid"))
+    refusals = dot_centers(picture, "refusal")
+    low = dot_centers(picture, "low")
+    assert len({y for _, y in refusals}) == any(dot.is_refusal for dot in dots)
+    assert all(y > axis for _, y in refusals)
+    assert all(y <= axis + 1 for _, y in low)
+    for dot in dots:
+        x = 36 + (1100 - 36 - 86) * ((dot.at - SINCE) / (UNTIL - SINCE))
+        if dot.is_refusal or dot.is_low:
+            assert any(abs(x - left) <= 1.1 for left, _ in (refusals if dot.is_refusal else low))
+
+
+def test_refusals_do_not_change_the_axis() -> None:
+    """Without a refusal there is no line for refusals, and a refusal does not extend the axis of the scores."""
+    answers = [Dot(SINCE + SIX, 0.9), Dot(SINCE + 2 * SIX, -1.0, is_refusal=True)]
+    both, plain = (draw_week([point(3)], dots=answers[:count], has_dots=True) for count in (2, 1))
+    assert _levels(both) == _levels(plain)
+    texts = ["refusals" in [one.text for one in each.iter(f"{SVG}text")] for each in (both, plain)]
+    assert texts == [True, False]
+
+
+def test_the_sides_of_a_split_are_shaded_and_named() -> None:
+    """Each side has its mean and n; the interval of the moment is a soft edge between them."""
+    at = SINCE + 20 * SIX
+    split = Split(at=at, before=Level("before", 0.8, 300), since=Level("since", 0.5, 50), is_worse=True)
+    sharp = draw_week([point(3)], split=split)
+    soft = draw_week([point(3)], split=replace(split, interval=(at - 2 * SIX, at + SIX)))
+
+    texts = [one.text for one in of_class(sharp, "level") if one.text]
+    assert texts == ["before 0.80 (n=300)", "since 0.50 (n=50)"]
+    assert "Before: 0.80 (n=300). Since: 0.50 (n=50)." in (sharp.find(f"{SVG}desc").text or "")
+    (old, new) = of_class(sharp, "side")
+    assert float(old.get("x", 0)) + float(old.get("width", 0)) == pytest.approx(float(new.get("x", 0)), abs=0.2)
+    assert not list(sharp.iter(f"{SVG}linearGradient"))
+    (edge,) = [one for one in soft.iter(f"{SVG}rect") if (one.get("fill") or "").startswith("url(#")]
+    (gradient,) = soft.iter(f"{SVG}linearGradient")
+    assert edge.get("fill") == f"url(#{gradient.get('id')})"
+    assert float(edge.get("width", 0)) == pytest.approx(3 * 978 / 28, abs=0.2)
+    assert "style" not in {name for one in soft.iter() for name in one.attrib}
+
+
+def test_small_charts_share_a_scale_that_fits_their_means() -> None:
+    """The scale covers all means and baselines, in steps of 0.1; means of few scores are merged before."""
+    charts = [week_chart([point(0, 0.62), point(1, 0.71)], baseline=0.8), week_chart([point(0, 0.89)])]
+    assert shared_scale(charts) == (0.6, 0.9)
+    assert shared_scale([week_chart([point(0, 0.99)])]) == (0.8, 1.0)
+    assert shared_scale([week_chart([point(0, 0.0, n=1), point(1, 0.84)])]) == (0.7, 0.9)
+    assert shared_scale([]) == (0.0, 1.0)
+    levels = [_levels(ET.fromstring(sparkline_svg(chart, scale=(0.6, 0.9)))) for chart in charts]
+    assert levels == [["0.6", "0.9"]] * 2
+
+
+def test_a_small_chart_is_shaded_where_it_differs_from_the_baseline() -> None:
+    """Steps above and below the baseline are shaded differently; without a baseline, nothing is shaded."""
+    points = [point(0, 0.7), point(1, 0.9), point(2, 0.6)]
+    chart = week_chart(points, baseline=0.8)
+    picture = ET.fromstring(sparkline_svg(chart, scale=(0.6, 0.9)))
+    assert [len(steps(picture, name)) for name in ("above", "below", "line")] == [1, 2, 3]
+    plain = ET.fromstring(sparkline_svg(replace(chart, baseline=None), scale=(0.6, 0.9)))
+    assert not of_class(plain, "area")
+
+
+@given(points=weeks())
+def test_merged_points_have_enough_scores_and_keep_the_sum(points: list[Point]) -> None:
+    """Only the last point of a fingerprint may have few scores, and neither n nor the weighted sum changes."""
+    merged = merge_points(points, SIX)
+    assert sum(one.n for one in merged) == sum(one.n for one in points)
+    total = math.fsum(one.n * one.mean for one in points)
+    assert math.fsum(one.n * one.mean for one in merged) == pytest.approx(total, rel=1e-6, abs=1e-3)
+    for series in "abc":
+        own = [one for one in merged if one.fingerprint == series]
+        assert all(one.n >= 20 for one in own[:-1])
+
+
 def test_a_histogram_has_twenty_bars_and_a_table() -> None:
     """A hundred bins become twenty bars; the table shows the shares in the window and in the baseline."""
     now, before = [0.0] * 100, [0.0] * 100
@@ -388,10 +554,10 @@ def test_chart_points_equal_the_results_of_the_trend_query() -> None:
     assert (found.mean, found.low, found.high, found.n, found.has_min_samples) == (0.7, 0.6, 0.8, 25, True)
 
 
-@given(numbers=st.sets(st.integers(0, 60), min_size=1))
-def test_line_segments_contain_every_point_exactly_once(numbers: set[int]) -> None:
-    """Gaps split a series without losing points."""
-    points = [point(one) for one in sorted(numbers)]
-    runs = split_at_gaps(points, SIX)
-    assert [one for run in runs for one in run] == points
-    assert len(runs) == 1 + sum(b - a > 1 for a, b in zip(sorted(numbers), sorted(numbers)[1:], strict=False))
+@given(numbers=st.sets(st.integers(0, 27), min_size=1))
+def test_steps_contain_every_point_exactly_once(numbers: set[int]) -> None:
+    """Gaps divide the steps without losing one."""
+    drawn = steps(draw_week([point(one) for one in sorted(numbers)]))
+    assert len(drawn) == len(numbers)
+    gaps = sum(b - a > 1 for a, b in itertools.pairwise(sorted(numbers)))
+    assert sum("V" not in one for one in drawn) == 1 + gaps

@@ -15,6 +15,7 @@ from .answers import rescore_matching as rescore_matching
 from .assessment import load_assessment as load_assessment
 from .charts import TrendChart as TrendChart
 from .charts import chart_points as chart_points
+from .charts import shared_scale as shared_scale
 from .charts import sparkline_svg as sparkline_svg
 from .charts import trend_figure as trend_figure
 from .compared_questions import MAX_ANSWERS_PER_SIDE as MAX_ANSWERS_PER_SIDE
@@ -22,6 +23,7 @@ from .comparison import MAX_LABELS_SHOWN as MAX_LABELS_SHOWN
 from .comparison import ComparisonRequest as ComparisonRequest
 from .comparison import UnknownLabel as UnknownLabel
 from .comparison import UnknownQuestion as UnknownQuestion
+from .comparison import draw_comparison as draw_comparison
 from .comparison import load_comparison as load_comparison
 from .comparison_verdict import COMPARED_BY as COMPARED_BY
 from .comparison_verdict import ComparedBy as ComparedBy

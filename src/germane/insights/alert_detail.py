@@ -21,9 +21,10 @@ from germane.insights.alerts import (
     format_rule_value,
     summarize_alerts,
 )
-from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
+from germane.insights.charts import ChartMarker, Split
 from germane.insights.context import InsightContext, ViewParams, load_buckets
 from germane.insights.formatting import format_alert, humanize
+from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import chart_markers, first_scored, onset_comparison_path
 from germane.score import Score
 from germane.settings import SCORE_RULES
@@ -233,26 +234,24 @@ def _load_charts(
     moments = [ChartMarker(at, name, "alert") for name, at in times.items() if at is not None]
     query = {name: value for name, value in (("scorer", alert.scorer), ("service", alert.service)) if value}
     markers = store.trends.list_markers(since=since, until=until, service=alert.service or None, limit=MAX_MARKERS)
+    split = None
+    if alert.onset is not None:
+        split = Split(at=alert.onset, interval=alert.onset_interval, is_worse=alert.type != IMPROVEMENT)
     for route, baseline, baseline_name, name in subjects:
-        buckets = load_buckets(store, shown, scorer=alert.scorer, service=alert.service or None, route=route)
         # The view's window applies to other pages.
         flags = chart_markers([], markers, route=route, view=replace(view, query=query))
-        chart = TrendChart(
-            points=chart_points(buckets),
-            since=since,
-            until=until,
-            bucket=shown.bucket,
+        place: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service or None, "route": route}
+        figure = draw_score_chart(
+            store,
+            shown,
+            place,
+            split=split,
             title=f"{humanize(alert.scorer)} for {route or alert.service}",
             name=name,
-            zone=view.zone,
             baseline=baseline,
             baseline_name=baseline_name,
             markers=sorted([*moments, *flags], key=lambda flag: flag.at),
             root=root,
         )
-        yield AlertChart(
-            subject=route or f"all routes of {alert.service}",
-            figure=trend_figure(chart),
-            route=route,
-            first=first_scored(buckets),
-        )
+        first = first_scored(load_buckets(store, shown, **place))
+        yield AlertChart(subject=route or f"all routes of {alert.service}", figure=figure, route=route, first=first)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.errors import GermaneError
+from germane.insights.charts import Level, Split
 from germane.insights.compared_questions import QuestionChange, group_questions
 from germane.insights.comparison_context import VersionContext, explain_versions
 from germane.insights.comparison_verdict import (
@@ -27,9 +30,10 @@ from germane.insights.context import (
     existing_or_none,
     from_one_snapshot,
 )
-from germane.insights.formatting import DateFormatter, shorten
+from germane.insights.formatting import DateFormatter, humanize, shorten
 from germane.insights.last_day import find_min_drop
-from germane.insights.situation import first_scored
+from germane.insights.score_chart import draw_score_chart
+from germane.insights.situation import chart_markers, first_scored
 from germane.statistics import Comparison, Comparisons, TimeWindow
 from germane.storage import Coverage, RouteSummary, ServiceSummary, compare_summaries
 
@@ -340,6 +344,30 @@ def _compare(
         other_fingerprints=sum(group.n for group in (*before, *after) if group.fingerprint != fingerprint),
     )
     return _with_questions(context, insight)
+
+
+def draw_comparison(context: InsightContext, view: ViewParams, insight: ComparisonInsight, root: str) -> Markup | None:
+    """Draw both sides on one chart, or return None if there is nothing to draw, or if the periods overlap."""
+    old, new, scorer, line = insight.old, insight.new, insight.scorer, insight.whole
+    if old is None or new is None or scorer is None or line is None:
+        return None
+    place = {"scorer": scorer, "service": insight.service, "route": insight.request.route}
+    more: dict[str, Any] = {"title": f"{humanize(scorer)} over time, both sides", "name": "sides-chart", "root": root}
+    shown = view
+    if labels := insight.labels_compared:
+        more |= {"versions": (insight.request.by, labels["old"], labels["new"]), "second_kind": "earlier"}
+        more |= {"failing_name": old.name, "points_name": new.name}
+    elif old.window[1] > new.window[0]:
+        return None
+    else:
+        shown = replace(view, since=old.window[0], until=new.window[1], chosen_bucket=None)
+        sides = {"earlier": line.before, "later": line.after}
+        before, after = (side if side is None else Level(name, side.mean, side.n) for name, side in sides.items())
+        interval, is_worse = (old.window[1], new.window[0]), insight.verdict.state == "worse"
+        more["split"] = Split(at=new.window[0], interval=interval, before=before, since=after, is_worse=is_worse)
+    markers = context.store.trends.list_markers(since=shown.since, until=shown.until, service=insight.service, limit=12)
+    more |= {"markers": chart_markers([], markers, view=view), "answers": view.link_without_range("/answers", **place)}
+    return draw_score_chart(context.store, shown, place, **more)
 
 
 def _fingerprint(comparisons: Comparisons, groups: Sequence[RouteSummary]) -> str:

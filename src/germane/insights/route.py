@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from markupsafe import Markup
 
 from germane.alert import Alert
 from germane.annotation import Marker
-from germane.insights.charts import ChartMarker, TrendChart, chart_points, histogram_figure, trend_figure
+from germane.insights.charts import Split, histogram_figure
 from germane.insights.context import (
     InsightContext,
     ViewParams,
@@ -24,6 +24,7 @@ from germane.insights.context import (
 from germane.insights.formatting import humanize
 from germane.insights.health import StatusBar, load_status_bar
 from germane.insights.last_day import baseline_level, find_active_baseline, load_route_situation
+from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import (
     ComparisonPeriod,
     Situation,
@@ -38,7 +39,7 @@ from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.wording import describe_period
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import COSINE_SCORERS, LOW_SCORE
-from germane.storage import BaselineVersion, Bucket, Coverage, Disagreement, RouteMean, RouteSummary
+from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
@@ -72,9 +73,6 @@ class RouteScorer:
     earlier: Sequence[RouteSummary] = ()
     """Summaries of the scores with other fingerprints in this window. They are never averaged with the newest."""
     baseline: RouteBaselineLevel | None = None
-    bucket: timedelta = timedelta(hours=1)
-    """Length of the buckets."""
-    buckets: Sequence[Bucket] = ()
     chart: Markup = _NO_CHART
 
     @property
@@ -172,19 +170,20 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     scorer = choose_scorer(of_service, existing_or_none(view.scorer, (group.scorer for group in of_service)))
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
-    lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route, view=view), root)
     insight = RouteInsight(
         route=route,
         service=service,
         services=sorted({group.service for group in summaries} | {counts.service for counts in coverage}),
         scorer=scorer,
         scorers=sorted({group.scorer for group in of_service}),
-        lines=lines,
+        lines=_load_lines(context, view, of_service, scorer),
         coverage=_select_coverage(coverage, service, scorer),
         alerts=alerts,
         markers=markers,
     )
-    return insight if insight.first is None else _with_verdict(context, view, insight, insight.first, root)
+    if insight.first is None:
+        return insight
+    return _with_charts(context, view, _with_verdict(context, view, insight, insight.first, root), root)
 
 
 def _select_coverage(coverage: Iterable[Coverage], service: str | None, scorer: str | None) -> list[Coverage]:
@@ -200,10 +199,10 @@ def _with_verdict(
 ) -> RouteInsight:
     """Add the verdict and the details of the selected scorer, which has scores in the window."""
     summary, status = line.summary, load_status_bar(context)
-    compared = {"route": insight.route, "scorer": summary.scorer, "service": summary.service}
+    compared: dict[str, Any] = {"route": insight.route, "scorer": summary.scorer, "service": summary.service}
     last_day, situation = load_route_situation(context, view, **compared, health=status.health)
     period, verdict = last_day.reference_period, build_verdict(situation)
-    first = first_scored(line.buckets, None if situation.reference is None else period)
+    first = first_scored(load_buckets(context.store, view, **compared), None if situation.reference is None else period)
     return replace(
         insight,
         situation=situation,
@@ -237,52 +236,50 @@ def _load_alerts(context: InsightContext, view: ViewParams, service: str | None,
 
 
 def _load_lines(
-    context: InsightContext,
-    view: ViewParams,
-    summaries: Sequence[RouteSummary],
-    scorer: str | None,
-    flags: Sequence[ChartMarker],
-    root: str,
+    context: InsightContext, view: ViewParams, summaries: Sequence[RouteSummary], scorer: str | None
 ) -> list[RouteScorer]:
     versions = context.store.baselines.list_versions()
     newest = [group for group in summaries if group.newest]
     newest.sort(key=lambda group: (group.scorer != scorer, group.scorer, group.service))
     lines = []
-    for index, summary in enumerate(newest[:MAX_CHARTS]):
-        baseline = find_route_baseline(versions, summary, view)
+    for summary in newest[:MAX_CHARTS]:
         key = (summary.service, summary.scorer)
         earlier = [group for group in summaries if not group.newest and (group.service, group.scorer) == key]
-        bucket = view.bucket_for(summary.n, view.until - view.since)
-        place = {"scorer": summary.scorer, "service": summary.service, "route": summary.route}
-        buckets = load_buckets(context.store, view, **place, bucket=bucket)
-        chart = trend_figure(
-            TrendChart(
-                points=chart_points(buckets),
-                since=view.since,
-                until=view.until,
-                bucket=bucket,
-                title=f"{humanize(summary.scorer)} on {summary.route}, mean over time",
-                name=f"trend-{index}",
-                zone=view.zone,
-                baseline=None if baseline is None else baseline.mean,
-                baseline_name="" if baseline is None else baseline.name,
-                markers=flags,
-                root=root,
-                answers=view.link_without_range("/answers", **place),
-            )
-        )
-        lines.append(
-            RouteScorer(
-                scorer=summary.scorer,
-                summary=summary,
-                earlier=earlier,
-                baseline=baseline,
-                bucket=bucket,
-                buckets=buckets,
-                chart=chart,
-            )
-        )
+        baseline = find_route_baseline(versions, summary, view)
+        lines.append(RouteScorer(scorer=summary.scorer, summary=summary, earlier=earlier, baseline=baseline))
     return lines
+
+
+def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsight, root: str) -> RouteInsight:
+    """Draw a chart for each scorer, divided at the onset of the drop."""
+    began, onset = (None, None) if insight.verdict is None else (insight.verdict.began, insight.verdict.onset)
+    interval = onset.interval if onset is not None and onset.at == began else None
+    place = {"service": insight.lines[0].summary.service, "route": insight.route}
+    sample = context.store.answers.sample_scores(
+        [line.scorer for line in insight.lines], view.since, view.until, **place
+    )
+    shared: dict[str, Any] = {
+        "sample": sample,
+        "split": began and Split(at=began, interval=interval, is_worse=True),
+        "markers": chart_markers(insight.alerts, insight.markers, route=insight.route, view=view),
+        "root": root,
+    }
+    lines = []
+    for index, line in enumerate(insight.lines):
+        of_line = {**place, "scorer": line.scorer, "service": line.summary.service}
+        chart = draw_score_chart(
+            context.store,
+            view,
+            of_line,
+            title=f"{humanize(line.scorer)} on {insight.route} over time",
+            name=f"trend-{index}",
+            baseline=None if line.baseline is None else line.baseline.mean,
+            baseline_name="" if line.baseline is None else line.baseline.name,
+            answers=view.link_without_range("/answers", **of_line),
+            **shared,
+        )
+        lines.append(replace(line, chart=chart))
+    return replace(insight, lines=lines)
 
 
 def find_route_baseline(

@@ -22,6 +22,7 @@ from .answers.filter import AnswerSort as AnswerSort
 from .answers.filter import AnswerState as AnswerState
 from .answers.filter import MatchCount as MatchCount
 from .answers.filter import TaskStatus as TaskStatus
+from .answers.score_sample import SampledScore as SampledScore
 from .answers.store_answers import AnswerReader as AnswerReader
 from .answers.store_answers import RowCounts as RowCounts
 from .answers.store_answers import ScoredExchange as ScoredExchange

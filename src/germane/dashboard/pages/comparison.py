@@ -28,6 +28,7 @@ from germane.insights import (
     InsightContext,
     UnknownLabel,
     UnknownQuestion,
+    draw_comparison,
     load_comparison,
 )
 
@@ -56,6 +57,7 @@ def comparison(request: Request, context: InsightContext) -> Response:
     own = {name: value for name in _OWN_PARAMETERS if (value := request.query_params.get(name))}
     content: dict[str, Any] = {
         "insight": insight,
+        "chart": None if wanted.question else draw_comparison(context, view, insight, root_of(request.scope)),
         "own": own,
         "kinds": COMPARED_BY,
         "exchanges": exchanges,

@@ -28,6 +28,7 @@ from germane.insights import (
     load_status_bar,
     route_path,
     scorer_title,
+    shared_scale,
     sparkline_svg,
     trend_figure,
 )
@@ -64,10 +65,8 @@ def overview(request: Request, context: InsightContext) -> Response:
         failing=chart_points(failing.buckets) if failing else (),
         failing_name=failing.route if failing else "",
     )
-    cards = []
-    floor = -1.0 if any(bucket.mean < 0 for bucket in overview.buckets) else 0.0
-    for index, card in enumerate(overview.cards):
-        chart = TrendChart(
+    charts = [
+        TrendChart(
             points=chart_points(card.buckets),
             since=view.since,
             until=view.until,
@@ -77,7 +76,10 @@ def overview(request: Request, context: InsightContext) -> Response:
             title=f"Scores of {card.route}",
             name=f"route-{index}",
         )
-        cards.append((card, sparkline_svg(chart, floor=floor)))
+        for index, card in enumerate(overview.cards)
+    ]
+    scale = shared_scale(charts)
+    cards = [(card, sparkline_svg(chart, scale=scale)) for card, chart in zip(overview.cards, charts, strict=True)]
     content: dict[str, Any] = {
         "overview": overview,
         "last_day": last_day,

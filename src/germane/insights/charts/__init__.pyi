@@ -2,8 +2,12 @@ from .figure import histogram_figure as histogram_figure
 from .figure import trend_figure as trend_figure
 from .histogram import histogram_svg as histogram_svg
 from .point import ChartMarker as ChartMarker
+from .point import Dot as Dot
+from .point import Level as Level
 from .point import Point as Point
+from .point import Split as Split
 from .point import chart_points as chart_points
 from .trend import TrendChart as TrendChart
+from .trend import shared_scale as shared_scale
 from .trend import sparkline_svg as sparkline_svg
 from .trend import trend_svg as trend_svg

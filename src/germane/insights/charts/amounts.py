@@ -19,15 +19,13 @@ from germane.insights.charts.trend import (
     FOOT_HEIGHT,
     NARROW,
     draw_bars,
-    draw_count_axis,
-    draw_lines,
+    draw_steps,
     draw_time_axis,
 )
 from germane.score import MIN_SAMPLES
 
 _LEFT: Final = 68.0
 """Width of the axis labels, which have units."""
-_DOT_RADIUS: Final = 2.6
 _SIZES: Final = (("wide", 560, 230), ("narrow", 420, 250))
 
 
@@ -71,7 +69,7 @@ def amount_figure(chart: AmountChart) -> Markup:
     keys.append(("n", f"n {chart.counted} per {describe_bucket(chart.bucket)}"))
     amounts = chart.series[0][1]
     if chart.kind == "lines" and any(amount.n < MIN_SAMPLES for amount in amounts):
-        keys.append(("few", f"n below {MIN_SAMPLES}"))
+        keys.append(("thin", f"n below {MIN_SAMPLES}"))
     rows = []
     for index, amount in reversed(list(enumerate(amounts))):
         window = {"since": amount.start.isoformat(), "until": (amount.start + chart.bucket).isoformat()}
@@ -96,11 +94,10 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     plot = replace(edge, top=12, bottom=height - FOOT_HEIGHT - BARS_HEIGHT - 12)
     strip = replace(edge, top=height - FOOT_HEIGHT - BARS_HEIGHT, bottom=height - FOOT_HEIGHT)
     lines = [_points(amounts, top, edge, chart.bucket) for _, amounts in chart.series]
-    bars, largest = draw_bars(lines[0], strip, chart.bucket)
     if chart.kind == "bars":
         marks = concat(*(_draw_bar(point, plot, chart.bucket) for point in lines[0]))
     else:
-        first, *others = [draw_lines([line], plot, chart.bucket, _DOT_RADIUS) if line else Markup("") for line in lines]
+        first, *others = [draw_steps(line, plot, chart.bucket)[1] for line in lines]
         marks = concat(*(tag("g", line, class_="second") for line in others), first)
     levels: list[Markup] = []
     for share in (0.0, 0.5, 1.0):
@@ -117,8 +114,7 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     )
     return picture.render(
         draw_time_axis(plot, strip, NARROW, chart.zone),
-        bars,
-        draw_count_axis(strip, largest, NARROW),
+        draw_bars(lines[0], strip, chart.bucket, NARROW),
         *levels,
         marks,
     )

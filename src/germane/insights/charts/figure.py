@@ -20,7 +20,9 @@ _LEGEND_SYMBOLS: Final = {
     "95% interval": tag("rect", class_="band", width=24, height=12, rx=2),
     "baseline": tag("path", class_="baseline", d="M0 6H24"),
     "n": tag("rect", class_="bar-n", x=6, width=12, height=12),
-    "few": tag("circle", class_="dot thin", cx=12, cy=6, r=3.6),
+    "thin": tag("path", class_="line thin", d="M1 6H23"),
+    "answer": tag("path", class_="dots", d="M6 4v0M12 8v0M18 5v0", stroke_width=4),
+    "low": tag("path", class_="dots low", d="M6 4v0M12 8v0M18 5v0", stroke_width=4),
     "failing": tag("g", tag("path", class_="line", d="M1 6H23"), class_="failing"),
     "earlier": tag("g", tag("path", class_="line", d="M1 6H23"), class_="earlier"),
     "second": tag("g", tag("path", class_="line", d="M1 6H23"), class_="second"),
@@ -36,14 +38,19 @@ def trend_figure(chart: TrendChart) -> Markup:
         trend_svg(chart, css_class=css_class, width=width, height=height)
         for css_class, width, height in (("wide", 1100, 320), ("narrow", 420, 290))
     ]
-    keys = [("mean", "mean"), ("95% interval", "95% interval")]
+    keys = [("mean", chart.points_name), ("95% interval", "95% interval")]
+    if chart.has_dots:
+        keys[0] = ("mean", f"{chart.points_name} per {describe_bucket(chart.bucket)} or longer")
+        sampled = ", sampled" if chart.is_sample else ""
+        keys += [("answer", f"answer{sampled}"), ("low", f"low answer{sampled and ', the lowest and a sample'}")]
     if chart.baseline is not None:
         keys.append(("baseline", f"{chart.baseline_name}: {format_number(chart.baseline)}"))
     if chart.failing:
-        keys.append(("failing", shorten(chart.failing_name, 60)))
-    keys.append(("n", f"n scored per {describe_bucket(chart.bucket)}"))
+        keys.append((chart.second_kind, shorten(chart.failing_name, 60)))
+    if not chart.has_dots:
+        keys.append(("n", f"n scored per {describe_bucket(chart.bucket)}"))
     if any(not point.has_min_samples for point in (*chart.points, *chart.failing)):
-        keys.append(("few", "n below 20"))
+        keys.append(("thin", "n below 20"))
     if any(point.judge_changed for point in chart.points):
         keys.append(("earlier", "earlier judge"))
     return tag("figure", legend(keys), *pictures, _trend_table(chart), class_="chart", data_chart="")
@@ -77,7 +84,7 @@ def _trend_table(chart: TrendChart) -> Markup:
         cells = (format_number(point.mean), format_interval(interval), f"{point.n:,}{few}", seen)
         start = format_time(point.start, chart.zone)
         if chart.answers:
-            window = {"since": point.start.isoformat(), "until": (point.start + chart.bucket).isoformat()}
+            window = {"since": point.start.isoformat(), "until": point.until(chart.bucket).isoformat()}
             start = tag("a", start, href=f"{chart.root}{chart.answers}&{urlencode(window)}")
         head = tag("th", start, judge, scope="row")
         rows.append(tag("tr", head, *(tag("td", cell, class_="end") for cell in cells)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
+from germane.score import MIN_SAMPLES
 from germane.storage import Bucket
 
 MarkerKind = Literal["alert", "deploy", "judge"]
@@ -34,6 +35,42 @@ class Point:
     """Number of exchanges in the bucket, or None if they are not counted."""
     scored: int | None = None
     """Number of scored exchanges in the bucket, for all fingerprints."""
+    end: datetime | None = None
+    """End of merged buckets; None if the bucket has the chart's length."""
+
+    def until(self, bucket: timedelta) -> datetime:
+        """Return the end of the point's bucket."""
+        return self.end or self.start + bucket
+
+
+class Dot(NamedTuple):
+    """A single answer on a chart."""
+
+    at: datetime
+    value: float
+    is_low: bool = False
+    is_refusal: bool = False
+
+
+class Level(NamedTuple):
+    """The mean of a part of the window, such as the time since an onset."""
+
+    name: str
+    mean: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The moment that divides a chart into the time before and since, such as an onset."""
+
+    at: datetime
+    interval: tuple[datetime, datetime] | None = None
+    """The moment lies in this interval, if it is an estimate."""
+    before: Level | None = None
+    since: Level | None = None
+    is_worse: bool = False
+    """Whether scores are known to be lower since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +96,9 @@ class Plot:
     since: datetime
     until: datetime
     floor: float = 0.0
-    """Score at the bottom. The score at the top is 1."""
+    """Score at the bottom."""
+    ceiling: float = 1.0
+    """Score at the top."""
 
     def x(self, moment: datetime) -> float:
         """Return the x coordinate of a timestamp, clipped to the window."""
@@ -68,12 +107,12 @@ class Plot:
 
     def y(self, value: float) -> float:
         """Return the y coordinate of a score, clipped to the axis."""
-        share = (min(1.0, max(self.floor, value)) - self.floor) / (1 - self.floor)
+        share = (min(self.ceiling, max(self.floor, value)) - self.floor) / (self.ceiling - self.floor)
         return self.bottom - (self.bottom - self.top) * share
 
     def sides(self, point: Point, bucket: timedelta) -> tuple[float, float]:
         """Return the left and right edges of a point's bucket, clipped to the window."""
-        return self.x(point.start), self.x(point.start + bucket)
+        return self.x(point.start), self.x(point.until(bucket))
 
     def middle(self, point: Point, bucket: timedelta) -> float:
         """Return the x coordinate of a point: the middle of the visible part of its bucket."""
@@ -81,7 +120,7 @@ class Plot:
 
     def shows(self, point: Point, bucket: timedelta) -> bool:
         """Return whether any part of a point's bucket is in the window."""
-        return point.start < self.until and point.start + bucket > self.since
+        return point.start < self.until and point.until(bucket) > self.since
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -106,6 +145,7 @@ def chart_points(buckets: Iterable[Bucket]) -> tuple[Point, ...]:
                 fingerprint=bucket.fingerprint,
                 seen=None if bucket.coverage is None else bucket.coverage.seen,
                 scored=None if bucket.coverage is None else bucket.coverage.scored,
+                end=bucket.end,
             )
         )
     return tuple(points)
@@ -121,25 +161,39 @@ def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
     return sorted(series.values(), key=lambda line: (line[0].start, line[0].judge_changed))
 
 
-def split_at_gaps(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
-    """Split a series into runs of adjacent points. A bucket without scores ends a run."""
-    runs: list[list[Point]] = []
-    for point in series:
-        if runs and point.start - runs[-1][-1].start <= bucket:
-            runs[-1].append(point)
-        else:
-            runs.append([point])
-    return runs
+def merge_points(points: Iterable[Point], bucket: timedelta) -> list[Point]:
+    """Merge neighboring points with one fingerprint until each has enough scores. The last one may have fewer.
+
+    The means are weighted by n. Merged points have no interval.
+    """
+    merged: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.fingerprint, point.start)):
+        last = merged[-1] if merged else None
+        end = point.until(bucket)
+        if last is None or last.has_min_samples or last.fingerprint != point.fingerprint:
+            merged.append(replace(point, low=None, high=None, end=end))
+            continue
+        n = last.n + point.n
+        mean = (last.n * last.mean + point.n * point.mean) / n
+        merged[-1] = replace(last, mean=mean, n=n, has_min_samples=n >= MIN_SAMPLES, end=end)
+    return sorted(merged, key=lambda point: point.start)
 
 
-def axis_floor(points: Iterable[Point], baseline: float | None = None) -> float:
-    """Return the lower end of the axis: 0, or -1 if a mean or the baseline is negative."""
-    means = [point.mean for point in points] + ([] if baseline is None else [baseline])
+def axis_floor(points: Iterable[Point], baseline: float | None = None, dots: Iterable[Dot] = ()) -> float:
+    """Return the lower end of the axis: 0, or -1 if a mean, a score or the baseline is negative."""
+    means = [*(point.mean for point in points), *(dot.value for dot in dots if not dot.is_refusal)]
+    means += [] if baseline is None else [baseline]
     return -1.0 if min(means, default=0.0) < 0 else 0.0
 
 
 def describe_points(
-    points: Sequence[Point], baseline: float | None, markers: Sequence[ChartMarker] = (), *, name: str = "baseline"
+    points: Sequence[Point],
+    baseline: float | None,
+    markers: Sequence[ChartMarker] = (),
+    *,
+    name: str = "baseline",
+    split: Split | None = None,
+    scale: tuple[float, float] | None = None,
 ) -> str:
     """Return a text alternative for a chart of means."""
 
@@ -153,11 +207,14 @@ def describe_points(
     if not newest:
         return "No scores in this window."
     last, lowest = newest[0][-1], min(newest[0], key=lambda point: point.mean)
-    words = [f"{len(points)} means on a scale from {axis_floor(points, baseline):g} to 1.", f"Last: {describe(last)}."]
+    floor, ceiling = scale or (axis_floor(points, baseline), 1)
+    words = [f"{len(points)} means on a scale from {floor:g} to {ceiling:g}.", f"Last: {describe(last)}."]
     if lowest is not last:
         words.append(f"Lowest: {describe(lowest)}.")
     if baseline is not None:
         words.append(f"{name.capitalize()}: {baseline:z.2f}.")
+    levels = (None, None) if split is None else (split.before, split.since)
+    words += [f"{level.name.capitalize()}: {level.mean:z.2f} (n={level.n})." for level in levels if level is not None]
     if markers:
         words.append(f"Markers: {'; '.join(marker.label for marker in markers[:MAX_MARKERS_DESCRIBED])}.")
     return " ".join(words)

@@ -1,23 +1,25 @@
-"""Charts of means over time as SVG: large charts with intervals, counts and markers, and sparklines."""
+"""Charts of means over time as SVG: large charts with single answers, intervals and markers, and small charts."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 from markupsafe import Markup
 
 from germane.insights.charts.point import (
     ChartMarker,
+    Dot,
     Plot,
     Point,
+    Split,
     axis_floor,
     describe_points,
-    split_at_gaps,
+    merge_points,
     split_by_fingerprint,
 )
 from germane.insights.charts.svg import (
@@ -28,8 +30,10 @@ from germane.insights.charts.svg import (
     fit_text,
     format_number,
     place_labels,
+    safe_id,
     tag,
 )
+from germane.insights.formatting import format_number as format_score
 from germane.insights.formatting import shorten
 
 JUDGE_CHANGED: Final = "judge changed"
@@ -39,6 +43,11 @@ _ROW_HEIGHT: Final = 17
 BARS_HEIGHT: Final = 34
 FOOT_HEIGHT: Final = 42
 """Height of the dates and the time zone below the bars."""
+MAX_MARKS: Final = 800
+"""Maximum number of marks for dots of one kind, which limits the size of the picture."""
+_DOT_SIZE: Final = 4
+_MIN_SCALE: Final = 2
+"""Minimum range of the axis of small charts, in tenths."""
 _LABEL_PRIORITY: Final = {"alert": 0, "judge": 1, "deploy": 2}
 """Order in which kinds of markers get labels. Within a kind, newer markers come first."""
 
@@ -96,7 +105,7 @@ class TrendChart:
     """A chart of means over time."""
 
     points: Sequence[Point]
-    """The means. Points outside the window are omitted, and buckets without a point are gaps."""
+    """The means. Points outside the window are omitted, and time without a point is a gap."""
     since: datetime
     until: datetime
     bucket: timedelta
@@ -113,97 +122,183 @@ class TrendChart:
     markers: Sequence[ChartMarker] = ()
     root: str = ""
     """Prefix of every link."""
+    points_name: str = "mean"
     answers: str = ""
     """Path and query of the list of answers behind the points, without a time range. Empty for no links."""
     failing: Sequence[Point] = ()
     """The points of the route that fell most, drawn over the service's points."""
     failing_name: str = ""
+    second_kind: Literal["failing", "earlier"] = "failing"
+    """Style of the second series: a route that fell, or the old version in a comparison."""
+    dots: Sequence[Dot] = ()
+    has_dots: bool = False
+    """Whether single answers are drawn, instead of bars for the number of scores."""
+    is_sample: bool = False
+    """Whether the dots are only a sample of the answers and the lowest ones."""
+    split: Split | None = None
 
     @property
     def short_baseline_name(self) -> str:
         """The first word of the baseline's name."""
         return self.baseline_name.partition(",")[0].partition(" ")[0]
 
+    def within_window(self) -> TrendChart:
+        """Return the chart without what is outside its window."""
+        points, failing = (
+            [point for point in some if point.start < self.until and point.until(self.bucket) > self.since]
+            for some in (self.points, self.failing)
+        )
+        dots = [dot for dot in self.dots if self.since <= dot.at < self.until]
+        return replace(self, points=points, failing=failing, dots=dots)
+
 
 def trend_svg(chart: TrendChart, *, css_class: str = "", width: int = 1100, height: int = 320) -> Markup:
     """Return a chart of means over time, which the page scales. Charts at least 700 wide have text next to the plot."""
-    layout = WIDE if width >= WIDE_FROM else NARROW
+    layout, chart = WIDE if width >= WIDE_FROM else NARROW, chart.within_window()
     edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=chart.since, until=chart.until)
-    inside = [point for point in chart.points if edge.shows(point, chart.bucket)]
-    changes = [ChartMarker(point.start, JUDGE_CHANGED, "judge") for point in inside if point.judge_changed]
+    changes = [ChartMarker(point.start, JUDGE_CHANGED, "judge") for point in chart.points if point.judge_changed]
     flags = place_flags((*chart.markers, *changes), edge, layout, right=width - 2)
-    top = 10 + _ROW_HEIGHT * max((flag.label.row + 1 for flag in flags if flag.label), default=0)
-    fallen = [point for point in chart.failing if edge.shows(point, chart.bucket)]
-    low = axis_floor([*inside, *fallen], chart.baseline)
-    plot = replace(edge, top=top, bottom=height - FOOT_HEIGHT - BARS_HEIGHT - 12, floor=low)
-    strip = replace(edge, top=height - FOOT_HEIGHT - BARS_HEIGHT, bottom=height - FOOT_HEIGHT)
-    bars, largest = draw_bars(inside, strip, chart.bucket)
+    rows = max((flag.label.row + 1 for flag in flags if flag.label), default=0) + (chart.split is not None)
+    strip_height = BARS_HEIGHT * (not chart.has_dots or any(dot.is_refusal for dot in chart.dots))
+    strip = replace(edge, top=height - FOOT_HEIGHT - strip_height, bottom=height - FOOT_HEIGHT)
+    floor = axis_floor([*chart.points, *chart.failing], chart.baseline, chart.dots)
+    plot = replace(edge, top=10 + _ROW_HEIGHT * rows, bottom=strip.top - 12, floor=floor)
+    shades, levels = draw_split(chart.split, f"{chart.name}-{css_class}", plot, strip)
+    bands, lines = draw_steps(chart.points, plot, chart.bucket)
+    second = draw_steps(merge_points(chart.failing, chart.bucket), plot, chart.bucket)[1]
     picture = Picture(
         width=width,
         height=height,
         title=chart.title,
-        description=describe_points(inside, chart.baseline, chart.markers, name=chart.short_baseline_name),
+        description=describe_points(
+            chart.points, chart.baseline, chart.markers, name=chart.short_baseline_name, split=chart.split
+        ),
         name=f"{chart.name}-{css_class}",
         css_class=css_class,
         has_links=any(flag.marker.href and flag.label for flag in flags),
     )
-    series = split_by_fingerprint(inside)
     return picture.render(
-        draw_bands(series, plot, chart.bucket),
+        shades,
+        bands,
         draw_time_axis(plot, strip, layout, chart.zone),
-        bars,
-        draw_count_axis(strip, largest, layout),
+        Markup("") if chart.has_dots else draw_bars(chart.points, strip, chart.bucket, layout),
         draw_grid(plot, plot.levels),
+        draw_dots(chart.dots, plot, strip),
         *(flag.draw_line(plot, strip) for flag in flags),
-        Markup("")
-        if chart.baseline is None
-        else _draw_labeled_baseline(plot, chart.baseline, chart.short_baseline_name, layout),
-        draw_lines(series, plot, chart.bucket, 3.2),
-        tag("g", draw_lines(split_by_fingerprint(fallen), plot, chart.bucket, 2.4), class_="failing")
-        if fallen
-        else Markup(""),
+        _draw_labeled_baseline(plot, chart.baseline, chart.short_baseline_name, layout),
+        levels,
+        lines,
+        tag("g", second, class_=chart.second_kind) if second else second,
         *(flag.draw_label(chart.root) for flag in flags),
-        data=_point_data(inside, plot, chart.bucket, fallen),
-        data_failing=shorten(chart.failing_name, 60) if fallen else None,
+        data=_point_data(chart.points, plot, chart.bucket, chart.failing),
+        data_failing=shorten(chart.failing_name, 60) if chart.failing else None,
         data_plot=f"{plot.left:g},{plot.right:g},{chart.since.timestamp():.0f},{chart.until.timestamp():.0f}",
         data_answers=f"{chart.root}{chart.answers}" if chart.answers else None,
     )
 
 
-def sparkline_svg(chart: TrendChart, *, floor: float) -> Markup:
-    """Return a small chart of means over time.
+def draw_split(split: Split | None, name: str, plot: Plot, strip: Plot) -> tuple[Markup, Markup]:
+    """Shade the time before and since, with a soft edge over the interval of the moment, and write the means above."""
+    if split is None:
+        return Markup(""), Markup("")
+    first, last = (plot.x(moment) for moment in split.interval or (split.at, split.at))
+    place, id_ = {"y": plot.top, "height": strip.bottom - plot.top}, f"{safe_id(name)}-edge"
+    worse = " worse" if split.is_worse else ""
+    shaded = [tag("rect", class_="side old", x=plot.left, width=first - plot.left, **place)]
+    shaded.append(tag("rect", class_="side new", x=last, width=plot.right - last, **place))
+    if last > first:
+        stops = [tag("stop", offset=number, class_=name) for number, name in enumerate(("old", "new"))]
+        shaded.append(tag("linearGradient", *stops, id=id_))
+        shaded.append(tag("rect", fill=f"url(#{id_})", x=first, width=last - first, **place))
+    written, x = [], plot.x(split.at)
+    for level, ends, anchor in ((split.before, (plot.left, x), "start"), (split.since, (x, plot.right), "end")):
+        if level is not None:
+            y, at = plot.y(level.mean), ends[anchor == "end"]
+            written.append(tag("line", class_="level", x1=ends[0], x2=ends[1], y1=y, y2=y))
+            text = f"{level.name} {format_score(level.mean)} (n={level.n:,})"
+            written.append(tag("text", text, class_=f"level {anchor}", x=at, y=plot.top - 6, text_anchor=anchor))
+    return tag("g", *shaded, class_=f"split{worse}"), tag("g", *written, class_=f"levels{worse}")
 
-    Adjacent charts have the same scale if they have the same ``floor``, the lower end of the axis: 0, or -1 if a mean
-    may be negative.
+
+def draw_dots(dots: Sequence[Dot], plot: Plot, strip: Plot) -> Markup:
+    """Draw single answers, the low ones above the others. Refusals have a line of their own below the scores."""
+    refusals = [dot for dot in dots if dot.is_refusal]
+    parts = [
+        draw_marks([(plot.x(dot.at), plot.y(dot.value)) for dot in dots if (dot.is_refusal, dot.is_low) == kind], name)
+        for name, kind in (("dots", (False, False)), ("dots low", (False, True)))
+    ]
+    if refusals:
+        y = strip.bottom - 9
+        parts.append(draw_marks([(strip.x(dot.at), y) for dot in refusals], "dots refusal", y=y))
+        parts.append(tag("text", "refusals", x=strip.left + 3, y=strip.top + 10))
+    return concat(*parts)
+
+
+def draw_marks(points: Sequence[tuple[float, float]], css_class: str, *, y: float | None = None) -> Markup:
+    """Draw points as one path. Points in the same cell of a grid are drawn once, neighboring cells as one line.
+
+    The grid is as fine as :data:`MAX_MARKS` allows, so that the picture has a limited size, and no point is omitted.
     """
-    width, height = 300, 84
-    edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=chart.since, until=chart.until)
-    inside = [point for point in chart.points if edge.shows(point, chart.bucket)]
-    plot = replace(edge, floor=floor)
-    text = describe_points(inside, chart.baseline, name=chart.short_baseline_name)
-    series = split_by_fingerprint(inside)
+    size = 2
+    while len(runs := _vertical_runs(points, size)) > MAX_MARKS:
+        size *= 2
+    path = "".join(
+        f"M{format_number((column + 0.5) * size)} {format_number((row + 0.5) * size if y is None else y)}"
+        f"v{(count - 1) * size if y is None else 0}"
+        for column, row, count in runs
+    )
+    return tag("path", class_=css_class, d=path, stroke_width=max(_DOT_SIZE, size)) if path else Markup("")
+
+
+def _vertical_runs(points: Iterable[tuple[float, float]], size: int) -> list[tuple[int, int, int]]:
+    """Return the cells of a grid that contain points, as column, first row, and number of adjacent rows."""
+    runs: list[tuple[int, int, int]] = []
+    for column, row in sorted({(int(x // size), int(y // size)) for x, y in points}):
+        if runs and runs[-1][0] == column and runs[-1][1] + runs[-1][2] == row:
+            runs[-1] = (column, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((column, row, 1))
+    return runs
+
+
+def shared_scale(charts: Iterable[TrendChart]) -> tuple[float, float]:
+    """Return the ends of the axis of adjacent small charts: all their means and baselines, in steps of 0.1."""
+    values = [point.mean for chart in charts for point in merge_points(chart.points, chart.bucket)]
+    values += [chart.baseline for chart in charts if chart.baseline is not None]
+    low, high = math.floor(10 * min(values, default=0) + 1e-6), math.ceil(10 * max(values, default=1) - 1e-6)
+    while high - low < _MIN_SCALE:
+        low, high = (low - 1, high) if low > 0 or high == 10 else (low, high + 1)
+    return low / 10, high / 10
+
+
+def sparkline_svg(chart: TrendChart, *, scale: tuple[float, float]) -> Markup:
+    """Return a small chart of means over time, shaded where it differs from the baseline.
+
+    Adjacent charts have the same scale, the lower and upper end of the axis; see :func:`shared_scale`.
+    """
+    width, height, (floor, ceiling) = 300, 84, scale
+    edge = Plot(left=30, right=width - 6, top=8, bottom=height - 8, since=chart.since, until=chart.until)
+    plot = replace(edge, floor=floor, ceiling=ceiling)
+    inside = merge_points(chart.within_window().points, chart.bucket)
+    areas: dict[str, list[str]] = {"above": [], "below": []}
+    for point in inside if chart.baseline is not None else ():
+        left, right = map(format_number, plot.sides(point, chart.bucket))
+        base, y = (format_number(plot.y(value)) for value in (chart.baseline or 0.0, point.mean))
+        side = "below" if point.mean < (chart.baseline or 0.0) else "above"
+        areas[side].append(f"M{left} {base}H{right}V{y}H{left}Z")
+    text = describe_points(inside, chart.baseline, name=chart.short_baseline_name, scale=scale)
     return Picture(width=width, height=height, title=chart.title, description=text, name=chart.name).render(
-        draw_bands(series, plot, chart.bucket),
-        draw_grid(plot, (floor, (floor + 1) / 2, 1.0)),
+        *(tag("path", class_=f"area {side}", d="".join(d)) for side, d in areas.items() if d),
+        draw_grid(plot, (floor, ceiling)),
         Markup("") if chart.baseline is None else draw_baseline(plot, chart.baseline),
-        draw_lines(series, plot, chart.bucket, 2.4),
+        draw_steps(inside, plot, chart.bucket)[1],
     )
 
 
-def draw_count_axis(strip: Plot, largest: int, layout: Layout) -> Markup:
-    """Label the bars with "n" and the largest number, such as "58", "12k" or "3.4M"."""
-    compact = str(largest)
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if largest >= size:
-            compact = f"{largest / size:.1f}".removesuffix(".0") + unit
-            break
-    name = tag("text", "n", x=strip.left - 7, y=strip.bottom - 2, text_anchor="end")
-    text = fit_text(f"\u2264 {compact}", layout.right - 8, layout.font_size)
-    return concat(name, tag("text", text, x=strip.right + 6, y=strip.top + 10))
-
-
-def _draw_labeled_baseline(plot: Plot, level: float, name: str, layout: Layout) -> Markup:
-    """Draw the baseline as a dashed line, labeled with its level and, on a wide chart, its name."""
+def _draw_labeled_baseline(plot: Plot, level: float | None, name: str, layout: Layout) -> Markup:
+    """Draw the baseline, if any, as a dashed line, labeled with its level and, on a wide chart, its name."""
+    if level is None:
+        return Markup("")
     y = plot.y(level)
     number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
     name_y = y - 11 if y >= 22 else y + 19  # near the upper edge, the name goes below the number
@@ -234,7 +329,7 @@ def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta, failing:
     rows = [
         (
             round(point.start.timestamp()),
-            round((point.start + bucket).timestamp()),
+            round(point.until(bucket).timestamp()),
             round(plot.middle(point, bucket), 1),
             round(plot.y(point.mean), 1),
             round(point.mean, 4),
@@ -249,89 +344,51 @@ def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta, failing:
     return json.dumps(rows, separators=(",", ":"))
 
 
-def draw_bands(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
-    """Draw the 95% intervals of all series. They go below everything else."""
-    return concat(*(_draw_run(run, plot, bucket) for line in series for run in split_at_gaps(line, bucket)))
+def draw_steps(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[Markup, Markup]:
+    """Return the 95% intervals, which go below everything else, and the means as steps.
 
-
-def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
-    """Draw an area between adjacent points that have intervals, and whiskers for isolated points."""
-    areas, parts = _band_areas(run), []
-    for is_thin, points in areas:
-        placed = [(plot.middle(point, bucket), point) for point in points]
-        upper = [_coordinates(x, plot.y(point.high or 0.0)) for x, point in placed]
-        lower = [_coordinates(x, plot.y(point.low or 0.0)) for x, point in reversed(placed)]
-        parts.append(tag("path", class_="band thin" if is_thin else "band", d=f"M{' L'.join(upper + lower)}Z"))
-    covered = {id(point) for _, points in areas for point in points}
-    for point in run:
-        if _has_interval(point) and id(point) not in covered:
-            x = plot.middle(point, bucket)
-            css_class = "whisker" if point.has_min_samples else "whisker thin"
-            ends = {"y1": plot.y(point.high or 0.0), "y2": plot.y(point.low or 0.0)}
-            parts.append(tag("line", class_=css_class, x1=x, x2=x, **ends))
-    return concat(*parts)
-
-
-def _band_areas(run: Sequence[Point]) -> list[tuple[bool, list[Point]]]:
-    """Divide a run into areas of adjacent points with intervals, each with whether it has few scores."""
-    areas: list[tuple[bool, list[Point]]] = []
-    for first, second in pairwise(run):
-        if not (_has_interval(first) and _has_interval(second)):
-            continue
-        is_thin = not (first.has_min_samples and second.has_min_samples)
-        if areas and areas[-1][0] == is_thin and areas[-1][1][-1] is first:
-            areas[-1][1].append(second)
-        else:
-            areas.append((is_thin, [first, second]))
-    return areas
-
-
-def _has_interval(point: Point) -> bool:
-    return point.low is not None and point.high is not None
-
-
-def _coordinates(x: float, y: float) -> str:
-    return f"{format_number(x)} {format_number(y)}"
-
-
-def draw_lines(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    """Draw one line with dots per series. All but the newest series are dimmed."""
-    lines = []
-    for points in series:
-        path = " ".join(
-            "M" + " L".join(_coordinates(plot.middle(point, bucket), plot.y(point.mean)) for point in run)
-            for run in split_at_gaps(points, bucket)
-            if len(run) > 1
-        )
-        dots = [
-            tag(
-                "circle",
-                class_="dot" if point.has_min_samples else "dot thin",
-                cx=plot.middle(point, bucket),
-                cy=plot.y(point.mean),
-                r=radius,
+    Steps of adjacent buckets are connected. Those with few scores are drawn thin, and those of earlier judges dimmed.
+    """
+    bands, lines = [], []
+    series = split_by_fingerprint(points)
+    for line in series:
+        areas: dict[str, list[str]] = {"": [], " thin": []}
+        paths: dict[str, list[str]] = {"": [], " thin": []}
+        for previous, point in zip([None, *line], line, strict=False):
+            left, right = map(format_number, plot.sides(point, bucket))
+            y, few = format_number(plot.y(point.mean)), "" if point.has_min_samples else " thin"
+            is_adjacent = previous is not None and point.start <= previous.until(bucket)
+            riser = (
+                f"M{left} {format_number(plot.y(previous.mean))}V{y}" if previous and is_adjacent else f"M{left} {y}"
             )
-            for point in points
-        ]
-        lines.append(concat(tag("path", class_="line", d=path) if path else Markup(""), *dots))
-    return concat(*(tag("g", line, class_="earlier") for line in lines[:-1]), *lines[-1:])
+            paths[few].append(f"{riser}H{right}")
+            if point.low is not None and point.high is not None:
+                top, bottom = (format_number(plot.y(value)) for value in (point.high, point.low))
+                areas[few].append(f"M{left} {top}H{right}V{bottom}H{left}Z")
+        bands += [tag("path", class_=f"band{each}", d="".join(d)) for each, d in areas.items() if d]
+        drawn = concat(*(tag("path", class_=f"line{each}", d="".join(d)) for each, d in paths.items() if d))
+        lines.append(drawn if line is series[-1] else tag("g", drawn, class_="earlier"))
+    return concat(*bands), concat(*lines)
 
 
-def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[Markup, int]:
-    """Return bars for the number of scores in each bucket, and the largest number."""
+def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta, layout: Layout) -> Markup:
+    """Draw bars for the number of scores in each bucket, labeled with "n" and the largest, such as "58" or "3.4M"."""
     counts: dict[Point, int] = {}
     first_at: dict[object, Point] = {}
     for point in points:
         first = first_at.setdefault(point.start, point)
         counts[first] = counts.get(first, 0) + point.n
     largest = max(counts.values(), default=0)
-    bars = []
+    parts = [tag("text", "n", x=plot.left - 7, y=plot.bottom - 2, text_anchor="end")]
     for point, count in counts.items() if largest else ():
         left, right = plot.sides(point, bucket)
         inset, height = min((right - left) * 0.14, 6.0), max(1.0, (plot.bottom - plot.top) * (count / largest))
         size = {"width": right - left - 2 * inset, "height": height}
-        bars.append(tag("rect", class_="bar-n", x=left + inset, y=plot.bottom - height, **size))
-    return concat(*bars), largest
+        parts.append(tag("rect", class_="bar-n", x=left + inset, y=plot.bottom - height, **size))
+    size_, unit = next(((size, unit) for size, unit in ((1_000_000, "M"), (1_000, "k")) if largest >= size), (1, ""))
+    compact = f"{largest / size_:.1f}".removesuffix(".0") + unit
+    text = fit_text(f"\u2264 {compact}", layout.right - 8, layout.font_size)
+    return concat(*parts, tag("text", text, x=plot.right + 6, y=plot.top + 10))
 
 
 def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:

@@ -23,6 +23,7 @@ from germane.storage.answers.filter import (
     MatchSummary,
 )
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowest_first
+from germane.storage.answers.score_sample import SampledScore, load_sample
 from germane.storage.answers.search import (
     BEGINNING,
     BRIEF_COLUMNS,
@@ -288,3 +289,10 @@ class AnswerStore(AnswerReader):
             ids = list(connection.execute(query).scalars())
             rows = connection.execute(select(exchange).where(exchange.c.id.in_(ids))).mappings()
             return sorted(map(EXCHANGES.decode, rows), key=lambda sampled: (sampled.started_at, sampled.id))
+
+    def sample_scores(
+        self, scorers: Sequence[str], since: datetime, until: datetime, **equal: str | None
+    ) -> tuple[list[SampledScore], bool]:
+        """Return single scores, oldest first, and whether these are all scores of the window; see ``load_sample``."""
+        with self._database.read(snapshot=True) as connection:
+            return load_sample(connection, (since, until), scorers, equal)

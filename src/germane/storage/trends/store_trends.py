@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from germane.storage.db.tables import marker
 from germane.storage.trends import attribute_means, comparisons, usage
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
+from germane.storage.trends.steps import Runs
 from germane.storage.trends.summaries import (
     Bucket,
     CoverageBucket,
@@ -59,6 +61,8 @@ class TrendReader(StoreComponent):
         by: str | None = None,
         histograms: bool = True,
         timezone: tzinfo = UTC,
+        min_samples: int = 1,
+        is_open: bool = True,
     ) -> list[Bucket]:
         """Return means over time, oldest first: one per bucket, fingerprint and group that has scores.
 
@@ -73,6 +77,8 @@ class TrendReader(StoreComponent):
                 in the ``breakdowns`` setting are fast.
             histograms: Whether to read histograms, which percentiles require.
             timezone: Buckets of whole days start at midnight in this timezone, and buckets of whole weeks on Monday.
+            min_samples: Merge neighboring buckets until each has this many scores.
+            is_open: Whether the last merged bucket may have fewer scores. If not, they join the bucket before.
 
         Raises:
             UsageError: The dimension ``by`` is unknown, or an end of the window has no time zone.
@@ -85,7 +91,16 @@ class TrendReader(StoreComponent):
             counts = {} if request.dimension or grid.length % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         place = {"service": service or "", "route": route or "", "scorer": scorer}
-        return build_buckets(groups, counts, proxies, names, place, grid)
+        if min_samples == 1:
+            return build_buckets(groups, counts, proxies, names, place, grid)
+        runs = Runs(groups, min_samples, is_open=is_open)
+        merged = merge_groups(groups, runs.key), runs.merge(counts), runs.merge(proxies)
+        buckets = []
+        for one in build_buckets(*merged, names, place, grid):
+            label = () if one.group is None else (one.group,)
+            last = runs.last[grid.number(one.start), one.fingerprint, *label]
+            buckets.append(replace(one, start=max(since, one.start), end=min(until, grid.start(last + grid.length))))
+        return buckets
 
     def coverage_over_time(
         self,

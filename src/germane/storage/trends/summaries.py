@@ -22,6 +22,8 @@ class Bucket(Estimate):
 
     start: datetime
     """UTC."""
+    end: datetime | None = None
+    """End of merged buckets; None if the bucket has the requested length."""
     fingerprint: str
     judge_changed: bool = False
     """Whether the judge changed in this bucket, that is, whether it is the first bucket of a fingerprint that replaced
