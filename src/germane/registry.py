@@ -15,6 +15,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar, overload
 
+from germane.arguments import explain_unknown_arguments
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
@@ -77,6 +78,7 @@ def scorer(
     range: tuple[float, float] = (0.0, 1.0),
     version: str = "1",
 ) -> Callable[[Function], Function]: ...
+@explain_unknown_arguments
 def scorer(
     function: Function | None = None,
     /,

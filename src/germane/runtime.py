@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Unpack
 
+from germane.arguments import explain_unknown_arguments
 from germane.errors import UsageError
 from germane.process import STOP_TIMEOUT, Runtime, flush_runtime, install_runtime, stop_runtime
 from germane.settings import Settings, SettingsArguments, load_settings, signature_with_settings
@@ -61,6 +62,7 @@ def start(
     install_runtime(Runtime(settings, redact=redact, on_alert=on_alert, tracer_provider=tracer_provider))
 
 
+@explain_unknown_arguments
 def flush(timeout: float = STOP_TIMEOUT) -> bool:
     """Write captured data to the database now, and export spans. Does nothing if germane is not running.
 
@@ -78,6 +80,7 @@ def flush(timeout: float = STOP_TIMEOUT) -> bool:
     return flush_runtime(timeout)
 
 
+@explain_unknown_arguments
 def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
     """Write captured data, stop background work and export spans. Does nothing if germane is not running.
 

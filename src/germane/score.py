@@ -142,6 +142,11 @@ class Score:
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"a score by {self.scorer} must be finite, not {self.value}")
 
+    def __str__(self) -> str:
+        """Return the score as text for people, such as ``answer_relevancy: 0.71``, or its reason."""
+        value = f"{self.state} ({self.reason})" if self.value is None else describe_value(self.scorer, self.value)
+        return f"{self.scorer}: {value}"
+
     @property
     def is_low(self) -> bool:
         """Whether the score is low.
@@ -155,6 +160,13 @@ class Score:
     def state(self) -> State:
         """``scored`` if the score has a value, otherwise ``skipped`` or ``failed``, depending on the reason."""
         return "scored" if self.reason is None else self.reason.state
+
+
+def describe_value(scorer: str, value: float, digits: int = 2) -> str:
+    """Return a value or a mean for people: a number, or words for ``noncommittal``, whose 1 would read like a yes."""
+    if scorer != NONCOMMITTAL:
+        return f"{value:z.{digits}f}"
+    return {1.0: "no refusal", 0.0: "refusal"}.get(value, f"{1 - value:.0%} refusals")
 
 
 def is_low_value(value: float, label: str | None) -> bool:

@@ -273,7 +273,8 @@ def test_selectors_that_never_match_are_an_error(
     finding = about(call("doctor", "--offline", "--json"), "handler silent")
 
     assert (finding["level"], unread in finding["message"]) == ("error", True)
-    assert "@germane.observe(question=" in finding["fix"]
+    selectors = [f"{name}=" in finding["fix"] for name in ("question", "answer")]
+    assert selectors == [name in texts for name in ("question", "answer")]
 
 
 def test_missing_text_is_not_a_problem_if_capture_is_off(

@@ -238,3 +238,13 @@ def test_a_rescored_answer_is_listed_once(call: Call, store: TrackingStore) -> N
     found = call("worst", "--json").content["answers"]
 
     assert [(answer["exchange_id"], answer["value"]) for answer in found] == [(exchanges[0].id, 0.2)]
+
+
+def test_a_refusal_is_shown_in_words(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The value 1 of ``noncommittal`` means that the answer is none, which a number does not show. Data keep it."""
+    scored(store, [1.0, 0.0], scorer="noncommittal")
+
+    lines = [line for line in call("worst", "--scorer", "noncommittal").out.splitlines() if "UTC" in line]
+
+    assert [line.split("  ")[0] for line in lines] == ["refusal", "no refusal"], lines
+    assert '"value": 1.0' in call("worst", "--scorer", "noncommittal", "--json").out

@@ -138,8 +138,8 @@ def test_a_failed_task_is_shown_with_its_reason_and_retries(page: TestClient, we
     text, other = text_of(page, f"/a/{failed.exchange.id}"), text_of(page, f"/a/{waiting.exchange.id}")
 
     assert text.count("not scored") == 1
-    assert f"Answer relevancy : failed: {failed.task.reason.value} {failed.task.error}" in text
-    assert "Answer relevancy : not scored: judge_rate_limited" in other
+    assert f"Answer relevancy : failed: {failed.task.reason.value.replace('_', ' ')} {failed.task.error}" in text
+    assert "Answer relevancy : not scored: judge rate limited" in other
     assert re.search(r", 1 failed attempt ?, next attempt in \d min", other), other
 
 

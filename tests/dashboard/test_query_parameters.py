@@ -185,3 +185,13 @@ def test_no_page_links_to_an_error_page(page: TestClient, week: Week) -> None:
                 found += [html.unescape(link) for link in links if urlsplit(link).path]
         pending = found
     assert len(seen) > 30
+
+
+def test_an_unknown_parameter_suggests_the_attribute_of_that_name(page: TestClient) -> None:
+    """Attributes that were recorded are suggested with their prefix, also if the name is misspelled."""
+    for given, meant in {"tenant": "tenant", "tenants": "tenant", "beta": "beta"}.items():
+        message = page.get("/answers", params={given: "acme"}).text
+        assert f"did you mean \u201cattributes.{meant}\u201d?" in message
+
+    assert "did you mean \u201cmodel\u201d?" in page.get("/answers", params={"models": "x"}).text
+    assert page.get("/answers", params={"attributes.tenant": "acme"}).status_code == 200

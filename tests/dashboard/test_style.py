@@ -104,3 +104,19 @@ def test_reduced_motion_focus_outlines_and_printing_are_supported() -> None:
     assert "prefers-reduced-motion: reduce" in STYLE
     assert ":focus-visible" in STYLE
     assert "@media print" in STYLE
+
+
+def test_templates_show_names_in_words() -> None:
+    """Reasons and other names are never shown with underscores: ``words`` is the one place that replaces them."""
+    for one in TEMPLATES:
+        text = one.read_text()
+        assert 'replace("_"' not in text, one.name
+        shown = re.findall(r"\{\{[^{}]*reason\.value[^{}]*\}\}", text)
+        assert [each for each in shown if "|words" not in each] == [], one.name
+
+
+def test_sentences_in_templates_are_separated_by_spaces() -> None:
+    """A line break after a block is removed, so the block that follows a sentence begins with the space."""
+    for one in TEMPLATES:
+        joined = re.findall(r"[a-z)][.!?]\{%-? endif %\}\n *(?:[A-Z{0-9].*)", one.read_text())
+        assert [each for each in joined if not re.search(r"\n *\{%- ", each)] == [], one.name

@@ -56,6 +56,24 @@ def ask(question: str) -> dict:
 """
 
 
+TWO_HANDLERS = """
+import germane
+germane.start()
+
+@germane.observe
+def unasked(number: int) -> str:
+    return "Yes."
+
+@germane.observe
+def unanswered(question: str) -> dict:
+    return {"status": 200}
+
+unasked(3)
+unanswered("Can I pay by invoice?")
+germane.stop()
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
     """A program, the command that follows it, and parts of what they print."""
@@ -87,11 +105,21 @@ MISTAKES = {
         program=HANDLER.format(start="germane.start()", type="dict", answer="{'status': 200, 'payload': 3}"),
         printed=["answer of ask: found no answer in dict with status, payload", "(the handler is not affected)"],
         code=4,
-        shown=["captured exchanges without answer", '@germane.observe(question="body.query", answer="text")'],
+        shown=["captured exchanges without answer", '@germane.observe(answer="text")'],
     ),
     "the selector is async": Mistake(
         program=ASYNC_SELECTOR,
         printed=["germane.errors.UsageError: a selector must not be async"],
+    ),
+    "two handlers are bad in different ways": Mistake(
+        program=TWO_HANDLERS,
+        code=4,
+        shown=[
+            "handler unasked: captured exchanges without question: the selectors match nothing ->",
+            '@germane.observe(question="body.query"); see',
+            "handler unanswered: captured exchanges without answer: the selectors match nothing ->",
+            '@germane.observe(answer="text"); see',
+        ],
     ),
     "a variable is misspelled": Mistake(
         variables={"GERMANE_QUEU": "3"},

@@ -56,3 +56,5 @@ def test_the_mean_of_too_few_scores_is_hidden() -> None:
     assert mean_cells(few) == ("19", "-", "not enough data (need 20)", "-", "-")
     assert mean_cells(None) == ("0", "-", "not enough data (need 20)", "-", "-")
     assert mean_cells(replace(few, n=20)) == ("20", "0.800", "0.700 to 0.900", "0%", "0%")
+    for mean, shown in ((1.0, "no refusal"), (0.96, "4% refusals"), (0.0, "refusal")):
+        assert mean_cells(replace(few, n=20, mean=mean), scorer="noncommittal")[1] == shown

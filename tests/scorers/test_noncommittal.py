@@ -9,7 +9,7 @@ import pytest
 from tests.cases import each
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason
+from germane.score import Score, UnscoredReason
 from germane.scorers import Noncommittal
 
 Make = Callable[..., Exchange]
@@ -108,3 +108,12 @@ def test_the_fingerprint_does_not_change_by_accident() -> None:
     """The fingerprint covers the rules, so it changes with any phrase."""
     assert Noncommittal().fingerprint == "24bd5fae5cc4"
     assert Noncommittal(remove_question_echo=False).fingerprint != Noncommittal().fingerprint
+
+
+def test_a_score_as_text_says_what_it_means() -> None:
+    """``print(score)`` shows the scorer with a number, words or the reason, and the value stays a number."""
+    fine = Score(scorer="noncommittal", value=1.0)
+    assert [str(fine), fine.value] == ["noncommittal: no refusal", 1.0]
+    assert str(Score(scorer="noncommittal", value=0.0)) == "noncommittal: refusal"
+    assert str(Score(scorer="answer_relevancy", value=-0.001)) == "answer_relevancy: 0.00"
+    assert str(Score(scorer="mine", reason=UnscoredReason.NOT_SAMPLED)) == "mine: skipped (not_sampled)"

@@ -191,7 +191,9 @@ def fill_limits_and_workers(store: TrackingStore) -> None:
     store.labels.add_calibrations([Calibration(embedder="e", scorer="relevancy", fingerprint="f1", **floor)])
     runs = (JobRun(started_at=NOON - HOUR, seconds=0.25), JobRun(started_at=NOON, seconds=1.5, problem=ODD[0]))
     known: dict[str, Any] = {"service": "shop", "version": REVISION, "scorers": SCORERS, "concurrency": 8}
-    worker = WorkerHeartbeat(id="running", host="a", pid=1, in_flight=1, problem=ODD[0], **known)
+    worker = WorkerHeartbeat(
+        id="running", host="a", pid=1, in_flight=1, problem=ODD[0], settings={"judge": "orca-2"}, **known
+    )
     store.workers.heartbeat(replace(worker, jobs=(JobRuns(name="watch", every=2.0, runs=runs),)), [], lease=HOUR)
     store.trends.add_markers(
         [Marker(id="1", name="v42", service="shop", at=NOON - 9 * HOUR, attributes={"by": ODD[0]})]

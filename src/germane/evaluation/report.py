@@ -20,7 +20,7 @@ from germane.evaluation.summary import (
     summarize,
 )
 from germane.insights import MEAN_HEADINGS, Document, DocumentTable, Section, mean_cells, to_html, to_markdown
-from germane.score import MIN_SAMPLES
+from germane.score import MIN_SAMPLES, describe_value
 
 SCHEMA_VERSION = 1
 MAX_PROBLEMS_SHOWN = 20
@@ -41,7 +41,7 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
     for problem, similar in shown:
         score, row = problem.score, problem.row
         cells = (
-            str(score.reason) if score.value is None else f"{score.value:.2f}",
+            str(score.reason) if score.value is None else describe_value(score.scorer, score.value),
             score.scorer,
             f"{row.location}; {similar_rows(problem, similar)}" if similar else row.location,
             row.exchange.question or "",
@@ -92,7 +92,11 @@ def summary_cells(summary: ScorerSummary, summaries: Sequence[ScorerSummary]) ->
     """Return the table cells for a summary, one for each heading in :data:`SUMMARY_HEADINGS`."""
     is_only_one = sum(other.scorer == summary.scorer for other in summaries) == 1
     name = summary.scorer if is_only_one else f"{summary.scorer} {summary.fingerprint}"
-    return name, *mean_cells(summary.estimate, min_samples=1), f"{summary.scored} of {summary.rows}"
+    return (
+        name,
+        *mean_cells(summary.estimate, scorer=summary.scorer, min_samples=1),
+        f"{summary.scored} of {summary.rows}",
+    )
 
 
 def small_sample_notes(summaries: Sequence[ScorerSummary]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from germane import sanitize
-from germane.score import MIN_SAMPLES
+from germane.score import MIN_SAMPLES, describe_value
 
 if TYPE_CHECKING:
     from germane.statistics import Estimate
@@ -60,7 +60,9 @@ NOT_MEASURED: Final = "not measured"
 MEAN_HEADINGS: Final = ("n", "mean", "95% interval", "low", "refused")
 
 
-def mean_cells(estimate: Estimate | None, *, min_samples: int = MIN_SAMPLES) -> tuple[str, ...]:
+def mean_cells(
+    estimate: Estimate | None, *, scorer: str | None = None, min_samples: int = MIN_SAMPLES
+) -> tuple[str, ...]:
     """Return the table cells for a mean, one for each of :data:`MEAN_HEADINGS`.
 
     Means of fewer than ``min_samples`` scores are hidden.
@@ -72,7 +74,13 @@ def mean_cells(estimate: Estimate | None, *, min_samples: int = MIN_SAMPLES) -> 
     if estimate.correlation is not None:
         interval += f", corrected (r={estimate.correlation:.2f})"
     refused = NOT_MEASURED if estimate.noncommittal_share is None else f"{estimate.noncommittal_share:.0%}"
-    return str(estimate.n), f"{estimate.mean:z.3f}", interval, f"{estimate.low_share:.0%}", refused
+    return (
+        str(estimate.n),
+        describe_value(scorer or "", estimate.mean, 3),
+        interval,
+        f"{estimate.low_share:.0%}",
+        refused,
+    )
 
 
 def to_markdown(document: Document) -> str:

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from germane import alerting, sanitize
 from germane.alert import Alert
 from germane.insights.context import RELEVANCY, SIMILARITY, ViewParams
+from germane.score import NONCOMMITTAL
 from germane.storage import MatchCount
 
 MINUS: Final = "\u2212"
@@ -163,8 +164,16 @@ class DateFormatter:
 
 def humanize(name: str) -> str:
     """Return the name of a scorer, reason or rule in words: "Answer relevancy" for ``answer_relevancy``."""
-    words = name.replace("_", " ").strip() or name
+    words = to_words(name)
     return words[:1].upper() + words[1:]
+
+
+def to_words(name: str) -> str:
+    """Return a name in words, as within a sentence: "not sampled" for ``not_sampled``.
+
+    The scorer ``noncommittal`` is named after its value 1, because higher is better.
+    """
+    return "not a refusal" if name == NONCOMMITTAL else name.replace("_", " ").strip() or name
 
 
 def format_alert(alert: Alert, view: ViewParams | None = None) -> str:
@@ -243,6 +252,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "run_time": format_run_time,
     "bytes": format_bytes,
     "humanize": humanize,
+    "words": to_words,
     "told": format_alert,
     "shorten": shorten,
     "visible": visible,

@@ -314,6 +314,7 @@ class Supervisor:
             concurrency=max_concurrency(settings),
             in_flight=self._scoring.in_flight,
             problem=self._scoring.problem or self._budget_problem,
+            settings=settings.shared(),
             jobs=[JobRuns(name=name, every=intervals.get(name), runs=of_job) for name, of_job in new_runs.items()],
         )
         held = self._scoring.held_task_ids() | {task.id for task in self._results.unsaved_tasks()}

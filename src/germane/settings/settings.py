@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_type_hints
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer, model_validator
 from pydantic_settings import (
@@ -52,6 +53,14 @@ DEFAULT_JUDGE = "gpt-4o-mini"
 DEFAULT_EMBEDDER = "text-embedding-3-small"
 LOCAL = "local"
 """Value of `judge` or `embedder` that selects the model that runs inside the process."""
+
+
+SHARED = (
+    "service", "role", "auto_migrate", "scorers", "judge", "embedder", "judge_timeout", "judge_detects_refusals",
+    "requests_per_minute", "tokens_per_minute", "sample_rate", "budget", "always_score", "filters", "poll_interval",
+    "concurrency", "task_lease", "retry_timeout", "capture", "watch", "queue_size", "erase_after_scoring", "rules",
+)  # fmt: skip
+"""Settings that running processes report to the database. None may contain a secret, so channels are not among them."""
 
 
 class Settings(BaseSettings):
@@ -220,6 +229,14 @@ class Settings(BaseSettings):
     def active_rules(self) -> tuple[AnyRule, ...]:
         """The enabled rules, including those that are active by default."""
         return active_rules(self.rules)
+
+    def shared(self) -> dict[str, Any]:
+        """Return the settings that a process shows to commands on the same database, as JSON, without secrets."""
+        shared = self.model_dump(mode="json", include=set(SHARED), exclude_defaults=True)
+        if self.has_server:
+            url = urlsplit("" if self.base_url is None else self.base_url.get_secret_value())
+            shared["server"] = url.netloc.rpartition("@")[2] or "default"  # a path or a query may be secret
+        return shared
 
     @property
     def has_server(self) -> bool:

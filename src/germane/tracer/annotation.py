@@ -13,6 +13,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from germane.annotation import Feedback, Marker, RecordedScore
+from germane.arguments import explain_unknown_arguments
 from germane.errors import UsageError
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.registry import BUILTIN_SCORER_NAMES
@@ -36,6 +37,7 @@ MAX_NESTING = 8
 """Maximum nesting depth of details and attributes."""
 
 
+@explain_unknown_arguments
 def feedback(exchange_id: str | None, score: float, comment: str | None = None, user: str | None = None) -> None:
     """Record a person's label for an answer.
 
@@ -67,6 +69,7 @@ def feedback(exchange_id: str | None, score: float, comment: str | None = None, 
     _send("feedback", make, has_exchange=exchange_id is not None)
 
 
+@explain_unknown_arguments
 def record_score(
     exchange_id: str | None,
     name: str,
@@ -107,6 +110,7 @@ def record_score(
     _send("record_score", make, has_exchange=exchange_id is not None)
 
 
+@explain_unknown_arguments
 def record_exchange(
     question: str,
     answer: str,
@@ -177,6 +181,7 @@ def record_exchange(
     return written or None
 
 
+@explain_unknown_arguments
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
     """Record a marker at the current time, for example for a deployment, a new index or a model change.
 

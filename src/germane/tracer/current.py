@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.context import get_current
 from opentelemetry.trace import SpanKind
 
+from germane.arguments import explain_unknown_arguments
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, document_attributes
 from germane.tracer.guard import NOT_TRACED, guarded, log_once
@@ -30,6 +31,7 @@ class CurrentExchange:
     trace_id: str | None = None
 
 
+@explain_unknown_arguments
 def current_exchange() -> CurrentExchange:
     """Return the ids of the current exchange. Pass ``id`` to your front end, which sends it back with feedback."""
 
@@ -40,6 +42,7 @@ def current_exchange() -> CurrentExchange:
     return guarded("current exchange", handle) or CurrentExchange()
 
 
+@explain_unknown_arguments
 def set_question(text: str) -> None:
     """Set the question of the current exchange, for handlers whose arguments do not contain it.
 
@@ -48,6 +51,7 @@ def set_question(text: str) -> None:
     guarded("question", _change, "set_question", lambda recording: recording.set_question(text))
 
 
+@explain_unknown_arguments
 def set_attribute(name: str, value: Any) -> None:
     """Set an attribute of the current exchange to text, a number or a Boolean. None removes it.
 
@@ -56,6 +60,7 @@ def set_attribute(name: str, value: Any) -> None:
     guarded("attribute", _change, "set_attribute", lambda recording: recording.set_attribute(name, value))
 
 
+@explain_unknown_arguments
 def add_contexts(
     contexts: Any,
     *,

@@ -8,6 +8,7 @@ from functools import partial, wraps
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, MethodType, coroutine
 from typing import Any, TypeVar, overload
 
+from germane.arguments import explain_unknown_arguments
 from germane.errors import UsageError
 from germane.exchange import Capture, Redact
 from germane.tracer.delivery import deliver, record_iterable_coroutine
@@ -60,6 +61,7 @@ def observe(
 ) -> Callable[[F], F]: ...
 
 
+@explain_unknown_arguments
 def observe(
     function: Any = None,
     /,
@@ -153,6 +155,7 @@ def retrieval(
 ) -> Callable[[F], F]: ...
 
 
+@explain_unknown_arguments
 def retrieval(
     function: Any = None,
     /,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace
 
+from germane.arguments import explain_unknown_arguments
 from germane.exchange import Exchange, exchange_id_for, sampling_key_for
 from germane.tracer.connection import Connection, current_connection, set_connection
 from germane.tracer.contexts import MAX_CONTEXTS
@@ -54,6 +55,7 @@ _is_requested = False
 """Whether :func:`watch` was called since the tracer was last disconnected."""
 
 
+@explain_unknown_arguments
 def watch() -> None:
     """Recognize exchanges in the spans that other instrumentations record, and score them.
 

@@ -46,7 +46,7 @@ CREATE TABLE public.silence ( id text NOT NULL, matchers jsonb NOT NULL, starts_
 CREATE TABLE public.tally ( minute timestamp with time zone NOT NULL, service text NOT NULL, route text NOT NULL, scorer text NOT NULL, process text NOT NULL, outcome text NOT NULL, reason text NOT NULL, count bigint NOT NULL );
 CREATE TABLE public.unreadable_trace ( trace_id text NOT NULL, service text NOT NULL, scope text NOT NULL, reason text NOT NULL, started_at timestamp with time zone NOT NULL, sampled_at timestamp with time zone NOT NULL, spans jsonb NOT NULL, spans_omitted integer NOT NULL );
 CREATE TABLE public.watched_trace ( hour timestamp with time zone NOT NULL, service text NOT NULL, scope text NOT NULL, outcome text NOT NULL, count bigint NOT NULL );
-CREATE TABLE public.worker ( id text NOT NULL, host text NOT NULL, pid integer NOT NULL, service text NOT NULL, version text NOT NULL, scorers jsonb NOT NULL, concurrency integer NOT NULL, in_flight integer NOT NULL, problem text, started_at timestamp with time zone NOT NULL, seen_at timestamp with time zone NOT NULL );
+CREATE TABLE public.worker ( id text NOT NULL, host text NOT NULL, pid integer NOT NULL, service text NOT NULL, version text NOT NULL, scorers jsonb NOT NULL, concurrency integer NOT NULL, in_flight integer NOT NULL, problem text, settings jsonb, started_at timestamp with time zone NOT NULL, seen_at timestamp with time zone NOT NULL );
 ALTER TABLE ONLY public.baseline ALTER COLUMN id SET DEFAULT nextval('public.baseline_id_seq'::regclass);
 ALTER TABLE ONLY public.calibration ALTER COLUMN id SET DEFAULT nextval('public.calibration_id_seq'::regclass);
 ALTER TABLE ONLY public.delivery ALTER COLUMN id SET DEFAULT nextval('public.delivery_id_seq'::regclass);
@@ -345,9 +345,9 @@ INSERT INTO public.tally VALUES ('2026-02-01 12:00:00+00', 'shop', 'ask', 'relev
 INSERT INTO public.tally VALUES ('2026-02-01 12:00:00+00', 'shop', 'ask', 'relevancy', 'process', 'skipped', 'queue_full', 7);
 INSERT INTO public.unreadable_trace VALUES ('ffffffffffffffffffffffffffffffff', 'shop', 's', 'no_answer', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00', '[{"kind": "INTERNAL", "name": "Chain", "depth": 0, "scope": "s", "status": "UNSET", "duration": 0.5, "attributes": [{"name": "input.value", "type": "string", "length": 12, "record": ""}], "attributes_omitted": 0}]', 2);
 INSERT INTO public.watched_trace VALUES ('1970-01-01 00:00:00+00', 'shop', 'scope', 'recognized', 3);
-INSERT INTO public.worker VALUES ('ended', 'a', 1, 'shop', '0.1.0', '{}', 0, 0, NULL, '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
+INSERT INTO public.worker VALUES ('ended', 'a', 1, 'shop', '0.1.0', '{}', 0, 0, NULL, NULL, '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
 INSERT INTO public.worker VALUES ('running', 'a', 1, 'shop', '0.1.0', '{"relevancy": "f1", "faithfulness": "f2"}', 8, 1, 'two
-lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
+lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */', '{"judge": "orca-2"}', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
 SELECT pg_catalog.setval('public.baseline_id_seq', 2, true);
 SELECT pg_catalog.setval('public.calibration_id_seq', 1, true);
 SELECT pg_catalog.setval('public.delivery_id_seq', 7, true);

@@ -13,6 +13,7 @@ from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import SINCE
 from germane.cli.core.store import open_store
 from germane.records import select
+from germane.score import describe_value
 
 if TYPE_CHECKING:
     from germane.insights import WorstAnswer
@@ -74,7 +75,7 @@ def describe_answer(answer: ScoredExchange | WorstAnswer) -> list[str]:
     calibration = f" (calibrated {calibrated:z.2f})" if isinstance(calibrated, float) else ""
     where = f"{sanitize.line(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{score.value:z5.2f}  {sanitize.line(score.label)}{calibration}  {where}",
+        f"{describe_value(score.scorer, score.value or 0.0):>5}  {sanitize.line(score.label)}{calibration}  {where}",
         f"       question  {_format_text(exchange.question)}",
         f"       answer    {_format_text(exchange.answer)}",
     ]

@@ -65,10 +65,13 @@ def one_of(name: str, choices: Iterable[str]) -> Parameter:
     return Parameter(name, f"one of {', '.join(values)}", values.__contains__, values)
 
 
-def check_query(request: Request, parameters: Sequence[Parameter]) -> None:
+def check_query(
+    request: Request, parameters: Sequence[Parameter], *, list_attributes: Callable[[], Collection[str]] = tuple
+) -> None:
     """Raise an error if the URL has a parameter that the page does not have, or a malformed value.
 
-    Parameters without a value count as absent, because forms submit their empty fields.
+    Parameters without a value count as absent, because forms submit their empty fields. ``list_attributes`` returns the
+    names of recorded attributes, which the error for an unknown name suggests on pages with a parameter for them.
 
     Raises:
         HTTPException: With status 400. The message suggests a similar name or value, and states what is valid.
@@ -81,7 +84,15 @@ def check_query(request: Request, parameters: Sequence[Parameter]) -> None:
         if parameter is None:
             names = [parameter.label for parameter in parameters]
             known = f"It has these parameters: {', '.join(names)}." if names else "It has no parameters."
-            raise query_error(f"This page has no parameter {_quote(name)}", name, names, known)
+            full_names = {
+                attribute: f"{prefix.name}{attribute}"
+                for prefix in parameters
+                if prefix.is_prefix
+                for attribute in list_attributes()
+            }
+            meant = get_close_matches(name, full_names, n=1, cutoff=0.8)
+            given, choices = (full_names[meant[0]], full_names.values()) if meant else (name, names)
+            raise query_error(f"This page has no parameter {_quote(name)}", given, choices, known)
         seen[name] += 1
         if seen[name] > parameter.max_count > 1:
             step = f"Use it at most {parameter.max_count} times."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from germane import records
 from germane.dashboard.web.parameters import Parameter, check_query
-from germane.errors import UsageError
+from germane.errors import StorageError, UsageError
 from germane.insights import InsightContext
 
 PageHandler = Callable[[Request, InsightContext], Response]
@@ -62,9 +62,16 @@ def page_route(
     """
 
     def endpoint(request: Request) -> Response:
+        context: InsightContext = request.app.state.context
+
+        def list_attributes() -> set[str]:
+            with suppress(StorageError):
+                return {name for exchange in context.store.answers.list_exchanges() for name in exchange.attributes}
+            return set()
+
         if parameters is not None:
-            check_query(request, parameters)
-        return handler(request, request.app.state.context)
+            check_query(request, parameters, list_attributes=list_attributes)
+        return handler(request, context)
 
     return Route(path, endpoint, methods=list(methods), name=name or handler.__name__)
 

@@ -166,7 +166,7 @@ rate_limit = _table("rate_limit", "name text key, arrival float, waited float, u
 worker = _table(
     "worker",
     "id text key, host text, pid integer, service text, version text, scorers json, concurrency integer, "
-    "in_flight integer, problem text null, started_at time, seen_at time",
+    "in_flight integer, problem text null, settings json null, started_at time, seen_at time",
 )
 job = _table("job", "process text key, name text key, every float null, runs json")
 saved_view = _table("saved_view", "name text key, path text, created_at time, created_by text null")

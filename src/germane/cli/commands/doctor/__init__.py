@@ -14,7 +14,8 @@ from germane import storage
 from germane.cli.commands.doctor.capture import check_export, check_handlers, check_uncalled_handlers
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
 from germane.cli.commands.doctor.permissions import check_permissions
-from germane.cli.commands.doctor.scoring import check_scorers, check_scoring
+from germane.cli.commands.doctor.reported import load_reported_settings
+from germane.cli.commands.doctor.scoring import check_reported_judge, check_scorers, check_scoring
 from germane.cli.core.absent import describe_absence
 from germane.cli.core.command import Command, import_option, wants_json
 from germane.cli.core.output import print_json
@@ -59,11 +60,18 @@ def run_checks(*, offline: bool) -> list[Finding]:
         settings = load_command_settings()
     except SettingsError as error:
         return [Finding("settings", "error", line, "correct or remove the setting") for line in str(error).splitlines()]
+    reported = load_reported_settings(settings)
+    if reported is not None:
+        settings = reported.settings
     sampling = f"sample rate {settings.sample_rate:g}" if settings.budget is None else "sampling by budget"
     return [
-        Finding("settings", "ok", f"service {settings.service!r}, {sampling}"),
+        Finding("settings", "ok", f"service {settings.service!r}, {sampling}{f'; {reported}' if reported else ''}"),
         *_check_database(settings),
-        *check_scorers(settings, offline=offline),
+        *(
+            check_reported_judge(reported.process, settings)
+            if reported is not None and reported.has_unknown_server
+            else check_scorers(settings, offline=offline)
+        ),
         *check_export(),
     ]
 

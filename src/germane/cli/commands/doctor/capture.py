@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 from germane import sanitize, tracer
 from germane.cli.commands.doctor.finding import Finding
+from germane.cli.commands.doctor.reported import describe_process
 
 if TYPE_CHECKING:
     from germane.exchange import Exchange
     from germane.settings import Settings
-    from germane.storage import Coverage, TrackingStore, Worker
+    from germane.storage import Coverage, TrackingStore
 
 MAX_EXCHANGES_PER_HANDLER: Final = 20
 MAX_PROCESSES_SHOWN: Final = 5
@@ -70,7 +71,7 @@ def _check_handler(
     if not seen and not latest:
         fix = (
             "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
-            "handler has not been called yet"
+            "handler has not been called yet, or its coroutine was not awaited"
         )
         return Finding(subject, "error", "is observed, but has not captured any exchanges", fix, group="handler")
     answered = [exchange for exchange in latest if exchange.status == "ok"]
@@ -80,7 +81,9 @@ def _check_handler(
         if answered and all(getattr(exchange, part) is None for exchange in answered)
     ]
     if missing and stores_text:
-        fix = 'select them: @germane.observe(question="body.query", answer="text"); see the log for details'
+        selectors = {"question": 'question="body.query"', "answer": 'answer="text"'}
+        chosen = ", ".join(selectors[part] for part in missing)
+        fix = f"select {'it' if len(missing) == 1 else 'them'}: @germane.observe({chosen}); see the log for details"
         message = f"captured exchanges without {' and '.join(missing)}: the selectors match nothing"
         return Finding(subject, "error", message, fix, group="handler")
     if not seen:
@@ -101,7 +104,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         for worker in active:
             state = f"{worker.in_flight} in progress" if worker.problem is None else f"degraded: {worker.problem}"
             scorers = ", ".join(sorted(worker.scorers))
-            lines.append(f"{_describe_process(worker)}, germane {worker.version}, {scorers}, {state}")
+            lines.append(f"{describe_process(worker)}, germane {worker.version}, {scorers}, {state}")
         count = sanitize.count_noun(len(active), "scoring process")
         yield Finding("workers", "ok", f"{count}: {_join_processes(lines)}")
         backlog = {
@@ -123,7 +126,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         yield Finding("workers", "warning", f"{count} to sample or score, but no process is scoring them", fix)
     if unresponsive:
         processes = _join_processes(
-            [f"{_describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]
+            [f"{describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]
         )
         consequence = (
             "other processes take over their tasks"
@@ -132,10 +135,6 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         )
         message = f"{sanitize.count_noun(len(unresponsive), 'unresponsive process')}: {processes}; {consequence}"
         yield Finding("workers", "warning", message, "find out why they stopped, and start a worker if none is running")
-
-
-def _describe_process(worker: Worker) -> str:
-    return f"{worker.service} on {worker.host} (process {worker.pid})"
 
 
 def _join_processes(lines: Sequence[str]) -> str:

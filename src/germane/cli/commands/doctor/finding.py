@@ -31,20 +31,22 @@ class Finding:
     """Coverage of a route and scorer, for JSON output."""
     group: str | None = None
     """Subject of the group, such as ``handler``, for findings that may occur once per route and scorer."""
+    fault: str | None = None
+    """What is wrong, without the numbers of this finding, so that findings can be grouped. Defaults to the message."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as a dict for JSON output."""
         return {
             name: value
             for name, value in records.encode(self).items()
-            if name != "group" and (name != "coverage" or value is not None)
+            if name not in {"group", "fault"} and (name != "coverage" or value is not None)
         }
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
     """Print one line per finding, followed by its fix, if any.
 
-    Findings of one group with the same level and fix share a line. --json lists all of them.
+    Findings of one group with the same level, fault and fix share a line. --json lists all of them.
     """
     for finding in _summarize(findings):
         subject, message = sanitize.line(finding.subject), sanitize.line(finding.message, 1000)
@@ -56,7 +58,8 @@ def print_findings(findings: Sequence[Finding]) -> None:
 def _summarize(findings: Sequence[Finding]) -> Iterator[Finding]:
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        key: object = number if finding.group is None else (finding.group, finding.level, finding.fix)
+        fault = None if finding.level == "ok" else finding.fault or finding.message
+        key: object = number if finding.group is None else (finding.group, finding.level, finding.fix, fault)
         groups.setdefault(key, []).append(finding)
     for first, *others in groups.values():
         if not others:

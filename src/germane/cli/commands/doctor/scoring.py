@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from germane import sanitize, storage
 from germane.cli.commands.doctor.capture import UNRESPONSIVE_AFTER_LEASES
 from germane.cli.commands.doctor.finding import Finding
+from germane.cli.commands.doctor.reported import describe_process
 from germane.cli.core.render import NO_SCORER, describe_candidates, describe_coverage
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
 from germane.score import UnscoredReason
@@ -18,7 +19,7 @@ from germane.settings import LOCAL, Settings
 
 if TYPE_CHECKING:
     from germane.scorers import ScorerSet
-    from germane.storage import Coverage, OutstandingWork, RetrySummary, TrackingStore
+    from germane.storage import Coverage, OutstandingWork, RetrySummary, TrackingStore, Worker
 
 MAX_COUNT: Final = 10_000
 """Maximum number of exchanges and scores to count."""
@@ -78,6 +79,17 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
         yield Finding("judge", "warning", message, "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
     if not offline:
         yield from asyncio.run(_check_models(scorer_set))
+
+
+def check_reported_judge(process: Worker, settings: Settings) -> Iterator[Finding]:
+    """Report the scorers and the judge of a process whose server is known only to its code or environment."""
+    yield Finding("scorers", "ok", ", ".join(sorted(process.scorers)))
+    origin = f"{settings.judge} is configured in the code or environment of {describe_process(process)}"
+    if process.problem is None:
+        yield Finding("judge", "ok", f"{origin}, which reports no problem")
+    else:
+        fix = FIXES.get(process.problem.partition(":")[0], "see the log of the process")
+        yield Finding("judge", "error", f"{origin}: {process.problem}", fix)
 
 
 def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
@@ -293,4 +305,5 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
                 f"most scores for route {coverage.route} failed in the last day: {counts}",
                 FIXES.get(reason, "check the logs of the scoring process"),
                 group="failing scorer",
+                fault=reason,
             )

@@ -101,7 +101,7 @@ class ReportData:
                 (
                     sanitize.line(summary.route, 40) + service,
                     sanitize.line(summary.scorer, 40) + fingerprint,
-                    *mean_cells(summary),
+                    *mean_cells(summary, scorer=summary.scorer),
                     f"{summary.coverage.scored} of {summary.coverage.seen}",
                 )
             )

@@ -141,7 +141,7 @@ def _trend_sections(
             rows = load_buckets(store, view, **place, bucket=timedelta(days=1))
         headings = (f"from ({zone})", *MEAN_HEADINGS, "fingerprint")
         cells = [
-            (f"{bucket.start.astimezone(zone):%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint)
+            (f"{bucket.start.astimezone(zone):%Y-%m-%d %H:%M}", *mean_cells(bucket, scorer=scorer), bucket.fingerprint)
             for bucket in rows[-MAX_TREND_ROWS:]
         ]
         table = DocumentTable(headings=headings, rows=cells)

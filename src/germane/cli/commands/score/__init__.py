@@ -15,6 +15,7 @@ from germane.cli.core.command import Command, database_setting, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option, require_engine
 from germane.cli.core.output import print_json, write_output
 from germane.cli.core.params import COLUMN_NAMES, FiniteRange
+from germane.score import describe_value
 from germane.settings import load_settings
 
 if TYPE_CHECKING:
@@ -220,10 +221,10 @@ def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
         click.echo(f"\n{problems_heading(worst, problems)}:")
     for problem, similar in worst:
         score, exchange = problem.score, problem.row.exchange
-        value = "    -" if score.value is None else f"{score.value:5.2f}"
+        value = "-" if score.value is None else describe_value(score.scorer, score.value)
         label = score.reason if score.value is None else score.label
         scorer, place = sanitize.line(score.scorer, 60), sanitize.line(problem.row.location)
-        click.echo(f"{value}  {sanitize.line(label)}  {scorer}  {place}")
+        click.echo(f"{value:>5}  {sanitize.line(label)}  {scorer}  {place}")
         click.echo(f"       question  {sanitize.line(exchange.question)}")
         click.echo(f"       answer    {sanitize.line(exchange.answer)}")
         if score.explanation:

@@ -56,6 +56,8 @@ class WorkerRow(Base, table=True):
     concurrency: int = Field(sa_type=Integer)
     in_flight: int = Field(sa_type=Integer)
     problem: str | None = Field(default=None, sa_type=Text)
+    settings: dict[str, Any] | None = Field(default=None, sa_type=Json)
+    """The settings of the process, without secrets; None before its first heartbeat."""
     started_at: datetime = Field(sa_type=UtcDateTime)
     seen_at: datetime = Field(sa_type=UtcDateTime)
 
