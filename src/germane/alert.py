@@ -50,6 +50,9 @@ class ScoreShift:
     """Name of the route or scorer; ``name=value`` for an attribute."""
     before: ScoreLevel
     since: ScoreLevel
+    supported: bool = False
+    """Whether there is evidence that chance does not explain it: for a route or attribute value, that it fell more than
+    the others. Sentences name only supported ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

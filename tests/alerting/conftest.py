@@ -24,11 +24,7 @@ from germane.alerting.wording import alert_message
 
 SERVICE = {"service": "shop", "scorer": "answer_relevancy"}
 FAILING = {"tried": 31, "failed": 31, "reason": "judge_unreachable"}
-REFUSING = {
-    "contributors": [
-        {"half": "zero", "before": {"mean": 0.02, "n": 900}, "since": {"mean": 0.15, "n": 120}},
-    ]
-}
+REFUSING = {"refusals": (0.02, 0.15)}
 
 
 def level(mean: float, n: int = 120, interval: tuple[float, float] | None = None) -> ScoreLevel:

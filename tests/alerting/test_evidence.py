@@ -67,22 +67,22 @@ def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
 def test_evidence_includes_route_attribute_other_scorers_and_worst_answers(store: TrackingStore, give: Give) -> None:
     """The alert lists the largest shift per dimension, and five ids."""
     for model in ("old", "new"):
-        give(-24, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="support", model=model)
-        give(-24, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="faq", model=model)
-    give(1, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="support", model="old")
-    low = give(1, [0.2, 0.1, 0.3, 0.25, 0.15, 0.4], ("faithfulness", 0.5), route="support", model="new")
-    give(1, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="faq", model="old")
+        give(-24, [0.8] * 20, ("faithfulness", 0.9), ("other", 0.5), route="support", model=model)
+        give(-24, [0.8] * 20, ("faithfulness", 0.9), ("other", 0.5), route="faq", model=model)
+    give(1, [0.8] * 20, ("faithfulness", 0.9), ("other", 0.5), route="support", model="old")
+    low = give(1, [0.2, 0.1, 0.3, 0.25, 0.15, *[0.4] * 15], ("faithfulness", 0.1), route="support", model="new")
+    give(1, [0.8] * 40, ("faithfulness", 0.9), ("other", 0.5), route="faq", model="old")
 
     found = EvidenceCollector(store, ["route", "model"]).add_to(an_alert())
 
     assert found.exchange_ids == (low[1], low[4], low[0], low[3], low[2])
-    assert [(shift.dimension, shift.name) for shift in found.shifts] == [
-        ("route", "support"), ("attribute", "model=new"), ("scorer", "faithfulness"),
+    assert [(shift.dimension, shift.name, shift.supported) for shift in found.shifts] == [
+        ("route", "support", True), ("attribute", "model=new", True), ("scorer", "faithfulness", True),
     ]  # fmt: skip
     support = found.shifts[0]
-    assert (support.before.n, support.since.n) == (20, 16)
+    assert (support.before.n, support.since.n) == (40, 40)
     assert support.before.mean == pytest.approx(0.8, abs=1e-9)
-    assert support.since.mean == pytest.approx((8 + 1.4) / 16, abs=1e-9)
+    assert support.since.mean == pytest.approx((16 + 7) / 40, abs=1e-9)
     assert found.cause == "answers_drifting"
 
 

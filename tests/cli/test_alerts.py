@@ -31,8 +31,14 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
             ScoreShift(
                 dimension="scorer",
                 name="faithfulness",
-                before=ScoreLevel(mean=0.9, n=9),
-                since=ScoreLevel(mean=0.6, n=8),
+                before=ScoreLevel(mean=0.9, n=90),
+                since=ScoreLevel(mean=0.6, n=20),
+            ),
+            ScoreShift(
+                dimension="attribute",
+                name="tenant=acme",
+                before=ScoreLevel(mean=0.9, n=90),
+                since=ScoreLevel(mean=0.1, n=19),
             ),
         ),
         "exchange_ids": ("x1",), "message": f"answer_relevancy for route {HOSTILE} is low.", "starts_at": now,
@@ -76,7 +82,12 @@ def test_an_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStor
     an_alert(store)
     ended = call("alerts", "show", "aaaa")
     assert ended.code == 0
-    for expected in ("faithfulness 0.900 -> 0.600", "exchange     x1", "UTC  fired"):
+    for expected in (
+        "faithfulness 0.900 -> 0.600",
+        "tenant=acme not enough data (n=19, need 20)",
+        "exchange     x1",
+        "UTC  fired",
+    ):
         assert expected in ended.out
     content = call("alerts", "show", "aaaa", "--json").content
     assert [event["type"] for event in content["events"]] == ["fired"]

@@ -34,17 +34,14 @@ class Change:
 
     name: str
     """Such as "index v42" or "prompt version 6 → 7". Sanitized."""
-    at: datetime | None
-    """Time of the change, or None if it is unknown."""
+    at: datetime
 
     def is_near(self, onset: datetime) -> bool:
         """Return whether the change happened close to an onset."""
-        return self.at is not None and abs(self.at - onset) <= NEAR
+        return abs(self.at - onset) <= NEAR
 
     def distance(self, onset: datetime) -> str:
         """Return the time between the change and an onset in words, such as "80 minutes before"."""
-        if self.at is None:
-            return "at an unknown time"
         return f"{format_distance(abs(self.at - onset))} {'before' if self.at <= onset else 'after'}"
 
 
@@ -54,8 +51,9 @@ def around(onset: datetime) -> Callable[[datetime], tuple[bool, timedelta]]:
 
 
 def list_changes(alert: Alert, onset: datetime) -> list[Change]:
-    """Return an alert's changes: first those before the onset, latest first, then those after it, then those without a
-    time.
+    """Return an alert's changes: first those before the onset, latest first, then those after it.
+
+    A model or prompt version without a time is omitted. It was in use all along, and only became the most common one.
     """
     details = alert.details
     times: Mapping[str, str] = details.get(RELEASE_TIMES) or {}
@@ -64,11 +62,11 @@ def list_changes(alert: Alert, onset: datetime) -> list[Change]:
         for marker in details.get(MARKERS) or ()
     ]
     for name, (before, after) in (details.get(RELEASE) or {}).items():
-        words = sanitize.line(f"{before or 'none'} \u2192 {after}", MAX_NAME_LENGTH)
-        at = datetime.fromisoformat(times[name]) if name in times else None
-        changes.append(Change(f"{name.replace('_', ' ')} {words}", at))
+        if name in times:
+            words = sanitize.line(f"{before or 'none'} \u2192 {after}", MAX_NAME_LENGTH)
+            changes.append(Change(f"{name.replace('_', ' ')} {words}", datetime.fromisoformat(times[name])))
     key = around(onset)
-    return sorted(changes, key=lambda change: (change.at is None, key(change.at or onset)))
+    return sorted(changes, key=lambda change: key(change.at))
 
 
 def find_changes(trends: TrendReader, alert: Alert, onset: datetime, until: datetime | None = None) -> dict[str, Any]:

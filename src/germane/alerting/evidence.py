@@ -5,15 +5,25 @@ It is collected once, when the alert fires, by comparing means before and after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from germane.alert import Alert, Cause, ScoreLevel, ScoreShift
 from germane.alerting.changes import find_changes
+from germane.alerting.contrasts import (
+    MIN_SCORES,
+    MIN_SHIFT,
+    Groups,
+    MeanPair,
+    critical_z,
+    fell_significantly,
+    find_carriers,
+)
 from germane.alerting.intervals import combine_levels, is_higher
 from germane.exchange import Exchange, matches_attributes
+from germane.score import MIN_SAMPLES
 from germane.settings import SCORE_RULES, matches_patterns
 from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
@@ -27,10 +37,6 @@ MAX_SHIFTS: Final = 3
 """Number of shifts listed per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
 """Minimum length of the comparison period before the start."""
-MIN_SCORES: Final = 5
-"""Minimum number of scores, both before and since the start. Groups with fewer scores are not compared."""
-MIN_SHIFT: Final = 0.02
-"""Minimum difference to report. Smaller ones are ignored."""
 CONTEXT_SCORER: Final = "context_relevance"
 MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
@@ -38,14 +44,6 @@ GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
 REFUSALS: Final = "refusals"
 """Key in an alert's details: shares of noncommittal answers before and after the onset, if they rose significantly."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeanPair:
-    """The means for one service, route, scorer and fingerprint, before and after the onset of a drop."""
-
-    before: RouteMean
-    since: RouteMean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +99,12 @@ class EvidenceCollector:
         since = _start_of(alert)
         pairs = self._mean_pairs(alert, since, scope)
         own = [pair for pair in pairs if pair.since.scorer == alert.scorer]
-        others = [pair for pair in pairs if pair.since.scorer != alert.scorer]
-        scorer_shifts = _shifts("scorer", others, lambda pair: pair.since.scorer)
-        route_shifts = _shifts("route", own, lambda pair: pair.since.route) if alert.route is None else []
-        attribute_shifts = [
-            shift for name in self._breakdowns for shift in self._attribute_shifts(name, alert, since, scope)
-        ]
-        refusals = _rise_of_refusals(own)
+        by_scorer = _group([pair for pair in pairs if pair.since.scorer != alert.scorer], "scorer")
+        candidates = len(by_scorer) + 1  # refusals are one more candidate for the cause
+        fallen = [name for name, group in by_scorer.items() if fell_significantly(group, candidates)]
+        scorer_shifts = _shifts("scorer", by_scorer, fallen)
+        route_shifts, attribute_shifts = self._group_shifts(alert, since, scope, own)
+        refusals = _rise_of_refusals(own, candidates)
         cause = _likely_cause(alert, own, scorer_shifts, refusals)
         # Routes that fell by less than half the largest fall are not counted as affected.
         carriers = [shift for shift in route_shifts[:MAX_SHIFTS] if _fall(shift) >= _fall(route_shifts[0]) / 2]
@@ -210,23 +207,26 @@ class EvidenceCollector:
             later = trends.summary(since=since, until=self._as_of(), histograms=False)
         return _pair(alert, scope, earlier, later)
 
-    def _attribute_shifts(self, dimension: str, alert: Alert, since: datetime, scope: RuleScope) -> list[ScoreShift]:
-        """Return the shifts in the mean for each attribute value.
-
-        There are none if there is only one label, or if the rule already selects attributes.
-        """
-        if scope.attributes:
-            return []
+    def _group_shifts(
+        self, alert: Alert, since: datetime, scope: RuleScope, own: Sequence[MeanPair]
+    ) -> tuple[list[ScoreShift], list[ScoreShift]]:
+        """Return the shifts of routes and of attribute values, for each attribute with at least two values."""
+        by_route = {} if alert.route is not None else _group(own, "route")
+        by_label: dict[str, Groups] = {}
         selected: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
-        selected |= {"by": dimension, "histograms": False}
         trends = self._store.trends
-        earlier = trends.means(**selected, since=since - _comparison_period(alert), until=since)
-        later = trends.means(**selected, since=since, until=self._as_of())
-        pairs = _pair(alert, scope, earlier, later)
-        if len({pair.since.label for pair in pairs}) < 2:
-            return []
-        name = dimension.removeprefix("attributes.")
-        return _shifts("attribute", pairs, lambda pair: f"{name}={pair.since.label}")
+        for dimension in () if scope.attributes else self._breakdowns:
+            selected |= {"by": dimension, "histograms": False}
+            earlier = trends.means(**selected, since=since - _comparison_period(alert), until=since)
+            later = trends.means(**selected, since=since, until=self._as_of())
+            groups = _group(_pair(alert, scope, earlier, later), "label")
+            if len(groups) > 1:
+                name = dimension.removeprefix("attributes.")
+                by_label[dimension] = {f"{name}={label}": pairs for label, pairs in groups.items()}
+        carriers = find_carriers({"route": by_route, **by_label})
+        routes = _shifts("route", by_route, [carriers.pop("route", "")])
+        labels = {name: group for groups in by_label.values() for name, group in groups.items()}
+        return routes, _shifts("attribute", labels, carriers.values())
 
 
 def _start_of(alert: Alert) -> datetime:
@@ -256,24 +256,29 @@ def _pair(alert: Alert, scope: RuleScope, earlier: Iterable[RouteMean], later: I
     return [MeanPair(before[key], mean) for key, mean in by_key(later).items() if key in before]
 
 
-def _shifts(dimension: Any, pairs: Iterable[MeanPair], name_of: Callable[[MeanPair], str]) -> list[ScoreShift]:
-    """Return the groups whose mean fell, largest drop first."""
-    groups: dict[str, list[MeanPair]] = {}
+def _group(pairs: Iterable[MeanPair], name: str) -> Groups:
+    groups: Groups = {}
     for pair in pairs:
-        groups.setdefault(name_of(pair), []).append(pair)
+        groups.setdefault(getattr(pair.since, name), []).append(pair)
+    return groups
+
+
+def _shifts(dimension: Any, groups: Groups, supported: Collection[str]) -> list[ScoreShift]:
+    """Return the groups whose mean fell: those that sentences may name first, then by size, largest first."""
     shifts = [
         ScoreShift(
             dimension=dimension,
             name=name,
             before=_mean_level(group, [pair.before for pair in group]),
             since=_mean_level(group, [pair.since for pair in group]),
+            supported=name in supported,
         )
         for name, group in groups.items()
     ]
     fallen = [
         shift for shift in shifts if min(shift.before.n, shift.since.n) >= MIN_SCORES and _fall(shift) >= MIN_SHIFT
     ]
-    return sorted(fallen, key=_fall, reverse=True)
+    return sorted(fallen, key=lambda shift: (not shift.supported, -_fall(shift)))
 
 
 def _fall(shift: ScoreShift) -> float:
@@ -292,17 +297,19 @@ def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]
     return sum(pair.since.n * value(pair) for pair in pairs) / sum(pair.since.n for pair in pairs)
 
 
-def _rise_of_refusals(pairs: Sequence[MeanPair]) -> tuple[float, float] | None:
+def _rise_of_refusals(pairs: Sequence[MeanPair], candidates: int) -> tuple[float, float] | None:
     """Return the shares of noncommittal answers before and since the start.
 
-    Return None if the share did not rise significantly.
+    Return None if the share did not rise significantly, or if there are too few scores.
     """
-    if not pairs or any(each.noncommittal_share is None for pair in pairs for each in (pair.before, pair.since)):
+    if any(each.noncommittal_share is None for pair in pairs for each in (pair.before, pair.since)):
+        return None
+    before_n, since_n = sum(pair.before.n for pair in pairs), sum(pair.since.n for pair in pairs)
+    if min(before_n, since_n) < MIN_SAMPLES:
         return None
     before = _weighted_mean(pairs, lambda pair: pair.before.noncommittal_share or 0.0)
     since = _weighted_mean(pairs, lambda pair: pair.since.noncommittal_share or 0.0)
-    before_n, since_n = sum(pair.before.n for pair in pairs), sum(pair.since.n for pair in pairs)
-    return (before, since) if is_higher(since, since_n, before, before_n) else None
+    return (before, since) if is_higher(since, since_n, before, before_n, critical_z(candidates)) else None
 
 
 def _level_before(alert: Alert, pairs: Sequence[MeanPair]) -> ScoreLevel | None:
@@ -327,17 +334,20 @@ def _likely_cause(
     Refusals are the cause if they rose significantly and explain at least half of the drop. Each refusal lowers the sum
     of scores by the mean score of the answers that are not refusals.
     """
-    if any(shift.name == CONTEXT_SCORER and _fall(shift) >= MIN_CONTEXT_DROP for shift in scorer_shifts):
+    if not pairs:
+        return None
+    if any(
+        shift.name == CONTEXT_SCORER and shift.supported and _fall(shift) >= MIN_CONTEXT_DROP for shift in scorer_shifts
+    ):
         return "retrieval_worse"
-    if alert.cause is not None or not pairs:
-        return alert.cause
     if alert.type == "noncommittal_rate":
         return "refusals_rising"
-    fall = _weighted_mean(pairs, lambda pair: pair.before.mean - pair.since.mean)
-    if fall < MIN_SHIFT or any(pair.since.noncommittal_share is None for pair in pairs):
+    if any(pair.since.noncommittal_share is None for pair in pairs):
         return None
-    if refusals is None:
-        return "answers_drifting"
-    before, since = refusals
-    by_refusals = (since - before) * _weighted_mean(pairs, lambda pair: pair.before.mean) / max(1e-9, 1 - before)
-    return "refusals_rising" if by_refusals >= fall / 2 else "answers_drifting"
+    fall = _weighted_mean(pairs, lambda pair: pair.before.mean - pair.since.mean)
+    if refusals is not None and fall >= MIN_SHIFT:
+        before, since = refusals
+        by_refusals = (since - before) * _weighted_mean(pairs, lambda pair: pair.before.mean) / max(1e-9, 1 - before)
+        if by_refusals >= fall / 2:
+            return "refusals_rising"
+    return "answers_drifting" if fell_significantly(pairs, 1) else None

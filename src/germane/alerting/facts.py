@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from germane.alert import IMPROVEMENT, Alert, Cause, ScoreLevel
+from germane.alert import IMPROVEMENT, Alert, Cause, ScoreLevel, ScoreShift
 from germane.alerting.changes import Change, list_changes
 from germane.alerting.evidence import REFUSALS
-from germane.alerting.intervals import is_higher
 
 AlertKind = Literal[
     "dropped", "had_dropped", "not_recovered", "refusals_rose", "still_watched", "was_back", "was_back_with_judge",
@@ -42,8 +41,6 @@ class AlertFacts:
     """What changed around the onset: only this may have caused the problem. Changes before the onset come first."""
     far: tuple[Change, ...] = ()
     """What changed earlier."""
-    undated: tuple[Change, ...] = ()
-    """What changed at an unknown time since the baseline was learned."""
 
     @property
     def is_about_refusals(self) -> bool:
@@ -91,6 +88,12 @@ class AlertFacts:
         return alert.cause if alert.is_open and not restates else None
 
     @property
+    def named_shifts(self) -> tuple[ScoreShift, ...]:
+        """The shifts that sentences about an open alert may name. As for the cause, there is evidence for them."""
+        other = (shift for shift in self.alert.shifts if shift.supported and shift.name != self.alert.scorer)
+        return tuple(other) if self.alert.is_open else ()
+
+    @property
     def next_step(self) -> str | None:
         """What a first step for the reader depends on: the type of an open alert, or ``judge_changed``."""
         if self.alert.resolve_reason == "judge_changed":
@@ -102,12 +105,10 @@ class AlertFacts:
 def alert_facts(alert: Alert) -> AlertFacts:
     """Return what an alert states."""
     onset = alert.onset or alert.starts_at
-    groups: dict[bool | None, list[Change]] = {}
-    for change in list_changes(alert, onset):
-        groups.setdefault(None if change.at is None else change.is_near(onset), []).append(change)
-    near, far, undated = (tuple(groups.get(is_near, ())) for is_near in (True, False, None))
+    changes = list_changes(alert, onset)
+    near, far = (tuple(each for each in changes if each.is_near(onset) is is_near) for is_near in (True, False))
     kind = KINDS[alert.type](alert) if alert.type in KINDS else "other"
-    return AlertFacts(alert=alert, kind=kind, refusals=_rise_of_refusals(alert), near=near, far=far, undated=undated)
+    return AlertFacts(alert=alert, kind=kind, refusals=_rise_of_refusals(alert), near=near, far=far)
 
 
 def is_new_route(alert: Alert) -> bool:
@@ -125,11 +126,7 @@ def _may_have_fallen(alert: Alert) -> bool:
 
 
 def _rise_of_refusals(alert: Alert) -> tuple[float, float] | None:
-    contributors = alert.details.get("contributors") or ()
-    if not contributors or contributors[0]["half"] != "zero" or _may_have_fallen(alert):
-        return None
-    before, since = (ScoreLevel(**contributors[0][name]) for name in ("before", "since"))
-    return (before.mean, since.mean) if is_higher(since.mean, since.n, before.mean, before.n) else None
+    return None if _may_have_fallen(alert) else alert.details.get(REFUSALS)
 
 
 def _drop(alert: Alert) -> AlertKind:

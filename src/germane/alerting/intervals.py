@@ -71,11 +71,11 @@ def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
     return max(0.0, center - half_width), min(1.0, center + half_width)
 
 
-def is_higher(share: float, n: float, other: float, other_n: float) -> bool:
-    """Return whether a proportion is significantly higher than another: the 95% interval of the difference excludes 0.
+def is_higher(share: float, n: float, other: float, other_n: float, z: float = TWO_SIDED_Z) -> bool:
+    """Return whether a proportion is significantly higher than another: the interval of the difference excludes 0.
 
     Source: R. Newcombe, Interval estimation for the difference between independent proportions, Statistics in Medicine
     17, 1998, method 10.
     """
-    lower, upper = wilson_interval(share, n)[0], wilson_interval(other, other_n)[1]
+    lower, upper = wilson_interval(share, n, z)[0], wilson_interval(other, other_n, z)[1]
     return share - other > math.hypot(share - lower, upper - other)

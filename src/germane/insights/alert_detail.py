@@ -120,7 +120,8 @@ class AlertDetail:
     def release_changes(self) -> Sequence[tuple[str, str, str]]:
         """Changes in the application since the baseline was learned, as tuples of name, old value and new value."""
         changes: Mapping[str, Any] = self.alert.details.get("release") or {}
-        return [(name, str(pair[0] or "unknown"), str(pair[1])) for name, pair in changes.items()]
+        times = self.alert.details.get("release_times") or ()
+        return [(name, str(pair[0] or "unknown"), str(pair[1])) for name, pair in changes.items() if name in times]
 
 
 def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, root: str) -> AlertDetail:

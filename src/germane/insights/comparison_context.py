@@ -97,11 +97,11 @@ def _later_drop(
     alert = onsets[onset]
     found = alerting.find_changes(trends, alert, onset)
     changes = alerting.list_changes(replace(alert, details={**alert.details, **found}), onset)
-    earlier = [change for change in changes if change.at is not None and change.at <= onset]
+    earlier = [change for change in changes if change.at <= onset]
     change = next((change for change in earlier if change.is_near(onset)), None)
     on = next(iter(affected_routes(alert)), None)
     path = onset_comparison_path(view, onset, view.until, first=view.since, route=on, scorer=scorer, service=service)
-    if change is not None and change.at is not None:
+    if change is not None:
         markers = trends.list_markers(service=service, since=change.at, until=onset)
         path = next((marker_comparison_path(marker, view, on) for marker in markers if marker.at == change.at), path)
     return LaterDrop(onset=onset, route=on, change=change, path=path)

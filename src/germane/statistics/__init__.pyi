@@ -5,6 +5,7 @@ from .control_variate import estimate_group as estimate_group
 from .estimate import Estimate as Estimate
 from .estimate import RunningSums as RunningSums
 from .estimate import WeightedSums as WeightedSums
+from .estimate import Z as Z
 from .estimate import estimate_mean as estimate_mean
 from .estimate import mean_interval as mean_interval
 from .estimate import t_quantile as t_quantile
@@ -12,6 +13,7 @@ from .histogram import BINS as BINS
 from .histogram import Histogram as Histogram
 from .histogram import pack_weights as pack_weights
 from .histogram import sum_packed as sum_packed
+from .two_sample import SIGNIFICANCE_LEVEL as SIGNIFICANCE_LEVEL
 from .two_sample import Comparison as Comparison
 from .two_sample import Comparisons as Comparisons
 from .two_sample import TimeWindow as TimeWindow

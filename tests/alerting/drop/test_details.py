@@ -5,25 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from germane.settings.rules import Drop
 
 DAY = timedelta(days=1)
-
-
-def test_a_contributor_contains_the_rise_in_refusals(learned: Any) -> None:
-    """The contributor has the rates before and since the onset."""
-    watcher = learned.new_watcher()
-    for _ in range(4):
-        learned.pass_days(1, refused=0.4)
-        learned.evaluate(watcher)
-
-    (alert,) = learned.store.alerts.list_open()
-    contributor = alert.details["contributors"][0]
-    assert (alert.cause, contributor["half"]) == ("refusals_rising", "zero")
-    assert contributor["before"]["mean"] == pytest.approx(0.05, abs=0.03)
-    assert contributor["since"]["mean"] == pytest.approx(0.4, abs=0.15)
 
 
 def test_an_alert_about_a_large_drop_is_critical(learned: Any) -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.alerting.detector.drop_evidence import Contributor
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch
 from germane.alerting.drop.baselines import BaselineExample, is_same_level, learn_from_examples
@@ -20,7 +19,6 @@ from germane.alerting.drop.score_levels import (
     affected_routes,
     baseline_level,
     compared_levels,
-    contributor_change,
     covered_routes,
     recent_scores,
     score_level,
@@ -166,25 +164,10 @@ def test_values_are_clipped_before_levels_are_computed() -> None:
     assert score_level([]) is None
 
 
-def test_a_contributor_has_levels_before_and_since_the_onset() -> None:
-    """A level is the mean of nonzero scores or the rate of zeros, for a route or the service."""
+def test_the_level_of_a_baseline_is_its_mean() -> None:
+    """Its routes are weighted by their scores."""
     found = baseline({"ask": 80, "buy": 50})
-    since = [arrival(value, route=route) for route in ("ask", "buy") for value in (0.25, 0.75, 0.0, 0.0)]
 
-    committed = contributor_change(Contributor("ask", "committed"), found, since)
-    zero = contributor_change(Contributor(None, "zero"), found, since)
-    assert committed is not None
-    assert zero is not None
-    assert (committed.before.mean, committed.before.n) == (
-        pytest.approx(found.routes["ask"].committed_mean, abs=1e-9),
-        found.routes["ask"].committed,
-    )
-    assert (committed.since.mean, committed.since.n) == (pytest.approx(0.5, abs=1e-9), 2)
-    zeros = sum(one.zero_rate * (one.n + 1) - 0.5 for one in found.routes.values())
-    assert (zero.before.mean, zero.before.n) == (pytest.approx(zeros / 130, abs=1e-9), 130)
-    assert (zero.since.mean, zero.since.n) == (0.5, 8)
-    assert zero.as_dict()["since"]["mean"] == 0.5
-    assert contributor_change(Contributor("buy", "zero"), found, [arrival(route="ask")]) is None
     assert baseline_level(found).mean == found.mean
 
 

@@ -6,13 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import hypot, sqrt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from germane.alert import ScoreLevel
-from germane.alerting.detector.drop_evidence import Contributor
-from germane.alerting.intervals import combine_levels, wilson_interval
+from germane.alerting.intervals import combine_levels
 from germane.baseline import POOLED_ROUTE, Baseline
 from germane.statistics import WeightedSums, estimate_mean, t_quantile
 from germane.storage import DetectorScore
@@ -33,26 +32,6 @@ CLEAR_CONTRAST: Final = 3.0
 because the routes that fell most are chosen after looking at all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContributorChange:
-    """A contributor's level before and since a drop."""
-
-    route: str | None
-    """Name of the route; None for the service as a whole."""
-    half: str
-    """``committed``: levels are means of nonzero scores. ``zero``: levels are shares of noncommittal answers."""
-    before: ScoreLevel
-    since: ScoreLevel
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the change as JSON-compatible data."""
-        levels = {
-            name: {"mean": level.mean, "n": level.n, "interval": level.interval and list(level.interval)}
-            for name, level in (("before", self.before), ("since", self.since))
-        }
-        return {"route": self.route, "half": self.half, **levels}
-
-
 def baseline_level(baseline: Baseline) -> ScoreLevel:
     """Return a baseline's mean and its interval."""
     return _t_level(baseline.mean, baseline.deviation, baseline.n)
@@ -68,31 +47,6 @@ def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
     )
     mean = estimate_mean(sums)
     return ScoreLevel(mean=mean.mean, n=sums.n, interval=mean.interval)
-
-
-def contributor_change(
-    contributor: Contributor, baseline: Baseline, arrivals: Sequence[DetectorScore]
-) -> ContributorChange | None:
-    """Return a contributor's levels before and since a drop, or None if it has no scores since the drop."""
-    route = contributor.route
-    scores = [arrival for arrival in arrivals if route is None or _stream_of(baseline, arrival.route) == route]
-    routes = list(baseline.routes.values()) if route is None else [baseline.routes[route]]
-    since: ScoreLevel | None
-    if contributor.half == "zero":
-        zeros = [score.is_zero or score.value <= 0 for score in scores]
-        since = _share_level(sum(zeros) / len(zeros), len(zeros)) if zeros else None
-        n = sum(part.n for part in routes)
-        before = _share_level(sum(part.zero_rate * (part.n + 1) - 0.5 for part in routes) / n, n)
-    else:
-        since = score_level([score for score in scores if not score.is_zero and score.value > 0])
-        n = sum(part.committed for part in routes)
-        mean = sum(part.committed * part.committed_mean for part in routes) / n if n else 0.0
-        # The interval covers only sampling error within routes.
-        variance = sum(part.committed * part.committed_deviation**2 for part in routes) / n if n else 0.0
-        before = _t_level(mean, sqrt(variance), n)
-    if since is None:
-        return None
-    return ContributorChange(route=route, half=contributor.half, before=before, since=since)
 
 
 def recent_scores(
@@ -258,8 +212,3 @@ def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
         return level
     half = t_quantile(level.n) * deviation / sqrt(level.n)
     return replace(level, interval=(max(0.0, level.mean - half), min(1.0, level.mean + half)))
-
-
-def _share_level(share: float, n: int) -> ScoreLevel:
-    share = min(1.0, max(0.0, share))
-    return ScoreLevel(mean=share, n=n, interval=wilson_interval(share, n))

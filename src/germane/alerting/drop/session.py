@@ -12,7 +12,6 @@ import numpy as np
 
 from germane.alert import ResolveReason
 from germane.alerting.detector.detector import Detector
-from germane.alerting.detector.drop_evidence import Contributor
 from germane.alerting.detector.limiter import StreamLimiter
 from germane.alerting.detector.score_batch import is_sampled, sampling_draw
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
@@ -74,8 +73,6 @@ class FiringDrop(NamedTuple):
 
     onset: datetime
     """Estimated start; UTC."""
-    contributors: tuple[Contributor, ...]
-    """Contributors to the drop, strongest first."""
     at: datetime | None = None
     """Time of the answer that made the detector fire, if it has just fired; UTC."""
 
@@ -194,7 +191,7 @@ class DetectorSession:
 
     @property
     def improvement(self) -> FiringDrop | None:
-        """The current improvement, if any. Its contributors refer to the mirrored scores."""
+        """The current improvement, if any."""
         return None if self._improvement is None else _firing_of(self._improvement)
 
     @property
@@ -307,7 +304,7 @@ class DetectorSession:
         for transition in [*(guarded if was_guarding else []), *found]:
             if transition.state == "firing":
                 onset, at = (datetime.fromtimestamp(each, UTC) for each in (transition.onset, transition.at))
-                self.fired = FiringDrop(onset, transition.contributors, at)
+                self.fired = FiringDrop(onset, at)
         self._improvement.process(mirrored_scores(batch))
 
     def _create_detector(self, baseline: Baseline, state: Mapping[str, Any] | None = None) -> Detector:
@@ -368,5 +365,4 @@ def _firing_of(detector: Detector) -> FiringDrop | None:
     firing = detector.state()["firing"] if detector.firing else None
     if firing is None:
         return None
-    contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
-    return FiringDrop(datetime.fromtimestamp(firing["onset"], UTC), contributors)
+    return FiringDrop(datetime.fromtimestamp(firing["onset"], UTC))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from germane.alert import IMPROVEMENT, Alert, Cause, ScoreLevel, Severity
+from germane.alert import IMPROVEMENT, Alert, ScoreLevel, Severity
 from germane.alerting.detector.bet_grid import tolerance
 from germane.alerting.drop.baselines import (
     LEARNING_PERIOD,
@@ -25,7 +25,6 @@ from germane.alerting.drop.score_levels import (
     affected_routes,
     baseline_level,
     compared_levels,
-    contributor_change,
     covered_routes,
     fallen_routes,
     is_below,
@@ -395,13 +394,8 @@ class DropWatcher:
         if rule.critical_drop is not None and current and is_below(current, before.mean - rule.critical_drop):
             severity = "critical"
 
-        changes = [contributor_change(contributor, baseline, scores) for contributor in firing.contributors]
-        cause: Cause = "refusals_rising" if firing.contributors[0].half == "zero" else "answers_drifting"
         committed, zero = tolerance(baseline, min_drop=rule.min_drop)
-        details: dict[str, Any] = {
-            "contributors": [change.as_dict() for change in changes if change],
-            "tolerance": {"committed": committed, "zero": zero},
-        }
+        details: dict[str, Any] = {"tolerance": {"committed": committed, "zero": zero}}
         if late:
             newest = [score for score in scores if score.answered_at > now - TRAILING_WINDOW]
             newer = _level_if_back(compared_levels(baseline, newest, route), rule.min_drop)
@@ -414,7 +408,6 @@ class DropWatcher:
             labels=good.labels if route is None else {**good.labels, "route": route},
             state="bad",
             severity=severity,
-            cause=cause,
             value=current.mean if current else None,
             current=current,
             baseline=before,

@@ -29,7 +29,6 @@ DETAILS: Final[Mapping[str, str]] = {
     "Started about": "{began}",
     "Changed": "{near}",
     "Changed earlier": "{far}",
-    "Changed since the baseline": "{undated}",
     "Resolved because": "{resolve_reason}",
 }
 """Templates by label."""
@@ -77,7 +76,6 @@ def _levels(facts: AlertFacts) -> dict[str, object]:
     alert, baseline = facts.alert, facts.alert.baseline
     current = None if facts.level is None else format_current(alert)
     before = baseline and format_level(alert, baseline, alert.current.mean if alert.current else None)
-    shifts = [shift for shift in alert.shifts if shift.name != alert.scorer][:MAX_SHIFTS] if alert.is_open else []
     drops = [
         SHIFT.format(
             dimension=shift.dimension,
@@ -85,7 +83,7 @@ def _levels(facts: AlertFacts) -> dict[str, object]:
             before=format_score(shift.before.mean, shift.since.mean),
             since=format_score(shift.since.mean, shift.before.mean),
         )
-        for shift in shifts
+        for shift in facts.named_shifts[:MAX_SHIFTS]
     ]
     return {
         "now" if facts.is_level_current else "at_end": current,

@@ -30,7 +30,6 @@ _WHY: Final = (
     "back at {newer}][; {deploy}]["
     "; the drop is largest on route {largest_route}][; the drop is largest where {attribute}][; {scorers} fell too]"
     "[; mostly because of {cause}][; changes around that time: {near}][; earlier: {far}]"
-    "[; changed since the baseline: {undated}]"
 )
 _SHARE: Final = " is [{no_longer} ]above {threshold}[: {now}{window}][; before that, it was {before}]" + _WHY
 MESSAGES: Final[Mapping[AlertKind, str]] = {
@@ -108,8 +107,8 @@ def describe_changes(facts: AlertFacts, moment: MomentFormat) -> dict[str, str |
         texts: list[str] = []
         for change in changes:
             onset, interval = facts.alert.onset, facts.alert.onset_interval
-            if onset is None or change.at is None:
-                texts.append(fill("{name}[ at {at}]", name=change.name, at=change.at and moment(change.at)))
+            if onset is None:
+                texts.append(f"{change.name} at {moment(change.at)}")
                 continue
             if interval is not None and Onset(onset, interval).side_of(change.at) == "undecided":
                 texts.append(f"{change.name} ({_UNDECIDED})")
@@ -123,7 +122,7 @@ def describe_changes(facts: AlertFacts, moment: MomentFormat) -> dict[str, str |
             )
         return ", ".join(texts) or None
 
-    return {"near": listed(facts.near, names_origin=True), "far": listed(facts.far), "undated": listed(facts.undated)}
+    return {"near": listed(facts.near, names_origin=True), "far": listed(facts.far)}
 
 
 def _names(alert: Alert) -> dict[str, object]:
@@ -163,9 +162,8 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
     if not alert.is_open:
         return {}
     names: dict[str, list[str]] = {"route": [], "attribute": [], "scorer": []}
-    for shift in alert.shifts:
+    for shift in facts.named_shifts:
         names[shift.dimension].append(sanitize.line(shift.name, MAX_NAME_LENGTH))
-    others = [name for name in names["scorer"] if name != alert.scorer]
     late, replaced = alert.details.get("late") or {}, alert.details.get("replaces") or ()
     deploy = alert.details.get(DEPLOY) or {}
     others_near = tuple(change for change in facts.near if change.name != deploy.get("name"))
@@ -176,7 +174,7 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
         "first_answers": None if "other_routes" in alert.details else _FIRST_ANSWERS,
         "largest_route": next(iter(names["route"]), None),
         "attribute": next(iter(names["attribute"]), None),
-        "scorers": " and ".join(others) or None,
+        "scorers": " and ".join(names["scorer"]) or None,
         "cause": CAUSES["refusals_rising"] if facts.is_about_refusals else None,
         "disclaimer": _DISCLAIMER,
         "deploy": deploy.get("words"),

@@ -12,6 +12,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
 from germane.cli.core.store import open_store
 from germane.records import select
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.alert import Alert, Silence
@@ -88,6 +89,8 @@ def _format_details(alert: Alert) -> Iterator[str]:
             yield f"  {name:<12} {level.mean:.3f} (n = {level.n}{interval})"
     for shift in alert.shifts:
         means = f"{shift.before.mean:.3f} -> {shift.since.mean:.3f} (n = {shift.before.n}, {shift.since.n})"
+        if (n := min(shift.before.n, shift.since.n)) < MIN_SAMPLES:
+            means = f"not enough data (n={n}, need {MIN_SAMPLES})"
         yield f"  {shift.dimension:<12} {sanitize.line(shift.name, 100)} {means}"
     for exchange_id in alert.exchange_ids:
         yield f"  exchange     {sanitize.line(exchange_id)}"
