@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from common import new_exchange
@@ -165,7 +166,7 @@ def _draw(random: np.random.Generator, *, carried: bool) -> Drop:
     )
 
 
-def _scores(random: np.random.Generator, kind: str, level: np.ndarray, fall: np.ndarray) -> np.ndarray:
+def _scores(random: np.random.Generator, kind: str, level: np.ndarray, fall: np.ndarray) -> Any:
     """Return the scores: 0 for a refusal, and otherwise scattered around the level, or 0 or 1 with that mean."""
     if kind == "0 or 1":
         return (random.random(len(level)) < np.clip(level - fall, 0, 1)).astype(float)
@@ -179,7 +180,7 @@ def write(store: TrackingStore, service: str, drop: Drop) -> None:
     values = {}
     exchanges = []
     for at, value in enumerate(drop.values):
-        labels = {name: _label(group[at]) for name, group in drop.groups.items()}
+        labels: dict[str, Any] = {name: _label(group[at]) for name, group in drop.groups.items()}
         attributes = {name.partition(".")[2]: labels.pop(name) for name in list(labels) if "." in name}
         made = new_exchange(
             at, service=service, route=drop.routes[at], started_at=drop.times[at], attributes=attributes, **labels
