@@ -29,6 +29,15 @@ def test_each_point_in_time_is_in_exactly_one_bucket(grid: BucketGrid, moment: d
     assert grid.start(number) <= moment < grid.start(number + grid.length)
 
 
+@given(grid=grids, moment=moments, days=st.lists(st.floats(0, 400), min_size=1))
+def test_fast_bucket_numbers_equal_the_others(grid: BucketGrid, moment: datetime, days: list[float]) -> None:
+    """Thousands of times of a window get the same numbers as each time on its own, across clock changes."""
+    times = [int((moment + timedelta(days=day)).timestamp()) for day in [*days, 0, *range(0, 400, 29)]]
+    fast = grid.numbering(moment, datetime.fromtimestamp(max(times) + 1, UTC))
+
+    assert [fast(seconds) for seconds in times] == [grid.number(datetime.fromtimestamp(at, UTC)) for at in times]
+
+
 @given(grid=grids, moment=moments)
 def test_days_start_at_midnight_and_weeks_on_monday(grid: BucketGrid, moment: datetime) -> None:
     """Midnight is local. If the clock skips midnight, the day starts at the first moment after it."""

@@ -101,6 +101,27 @@ def test_a_truncated_usage_query_returns_only_complete_buckets(
         assert len(shown) == sum(limit >= needed for needed in (3, 5, 7))
 
 
+def test_the_bucket_length_can_depend_on_what_was_read(
+    store: TrackingStore, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shorter buckets fit the newest part of a window; the rows are read only once."""
+    write([0.0, 70, 75, 80, 130, 140], durations=[1.0] * 6, costs=[0.5] * 6)
+    monkeypatch.setattr(usage, "MAX_EXCHANGES_READ", 4)
+    monkeypatch.setattr(usage, "MAX_SCORES_READ", 4)
+    starts: list[datetime | None] = []
+
+    def choose(start: datetime | None) -> timedelta:
+        starts.append(start)
+        return 8 * HOUR if start is None else timedelta(minutes=15)
+
+    window = {**WINDOW, "bucket": choose}
+    both = store.trends.durations_over_time(**window, route="ask"), store.trends.costs_over_time(**window)
+    assert starts == [found.searched_back_to for found in both]
+    for found in both:
+        shown = [(one.start.hour, one.start.minute, one.n) for one in found.buckets]
+        assert shown == [(12, 15, 2), (13, 0, 1), (13, 15, 1)]
+
+
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.sampled_from([0.5, 0.95]))
 def test_nearest_rank_percentile_is_one_of_the_values(values: list[float], share: float) -> None:
     """At least this share of the values do not exceed it, and fewer do not exceed any smaller value."""

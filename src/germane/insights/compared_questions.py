@@ -47,12 +47,19 @@ class QuestionChange:
 
 
 def group_questions(
-    old: QuestionScores, new: QuestionScores, *, scorer: str, fingerprint: str, service: str, route: str | None
+    old: QuestionScores,
+    new: QuestionScores,
+    *,
+    scorer: str,
+    fingerprint: str,
+    service: str,
+    route: str | None,
+    wanted: str | None = None,
 ) -> list[QuestionChange]:
     """Group the scores of both sides by normalized question, and compare the groups with enough scores.
 
     The scores are newest first, and all of one scorer, fingerprint and service. The route is None if there may be
-    several.
+    several. Questions of one side are omitted, except for the ``wanted`` one.
     """
     groups: dict[str, tuple[list[QuestionScore], list[QuestionScore]]] = {}
     for index, side in enumerate((old, new)):
@@ -61,6 +68,8 @@ def group_questions(
                 groups.setdefault(key, ([], []))[index].append(score)
     lines, changes = [], []
     for key, answers in groups.items():
+        if key != wanted and not all(answers):
+            continue
         totals = []
         for side_scores in answers:
             total = RunningSums()

@@ -401,11 +401,11 @@ def _with_questions(context: InsightContext, insight: ComparisonInsight) -> Comp
         # Versions that are no longer in use have their newest answers far from the end of the window.
         until = side.window[1] if side.newest is None else min(side.window[1], side.newest + timedelta(microseconds=1))
         scores.append(context.store.questions.load_question_scores(replace(chosen, until=until)))
-    questions = group_questions(scores[0], scores[1], **selection)
-    tested = sum(question.comparison.difference is not None for question in questions)
     wanted = insight.request.question
+    questions = group_questions(scores[0], scores[1], wanted=wanted, **selection)
+    tested = sum(question.comparison.difference is not None for question in questions)
     if wanted is None:
-        questions = [question for question in questions if all(question.counts) and question.change_size > 0]
+        questions = [question for question in questions if question.change_size > 0]
     else:
         questions = [question for question in questions if question.key == wanted]
         if not questions:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -21,7 +21,6 @@ from germane.insights.context import (
 from germane.insights.formatting import format_run_time
 from germane.storage import Coverage, NewestBuckets, ServiceSummary
 
-BucketType = TypeVar("BucketType")
 _NO_CHART: Final = Markup()
 
 
@@ -68,12 +67,17 @@ def load_usage(
     }
     link: dict[str, str | None] = {"scorer": scorer, "route": route, "service": service}
     place = "all routes" if route is None else route
-    durations, bucket = _fitted(view, lambda bucket: trends.durations_over_time(bucket=bucket, **query))
-    costs, cost_bucket = _fitted(view, lambda bucket: trends.costs_over_time(bucket=bucket, scorer=scorer, **query))
+
+    def fit(start: datetime | None) -> timedelta:
+        """Return the length of buckets that fit the part of the window that was read."""
+        return view.bucket if start is None or view.chosen_bucket is not None else replace(view, since=start).bucket
+
+    durations = trends.durations_over_time(bucket=fit, **query)
+    costs = trends.costs_over_time(bucket=fit, scorer=scorer, **query)
     return Usage(
         durations=_build_chart(
             durations,
-            bucket,
+            fit(durations.searched_back_to),
             view,
             series={"median": "median", "95th percentile": "p95"},
             link={**link, "sort": "slowest"},
@@ -86,7 +90,7 @@ def load_usage(
         ),
         costs=_build_chart(
             costs,
-            cost_bucket,
+            fit(costs.searched_back_to),
             view,
             series={"cost": "usd"},
             link={**link, "sort": "highest_cost"},
@@ -165,17 +169,6 @@ def load_service_usage(context: InsightContext, view: ViewParams, root: str = ""
         if scorer is None
         else load_usage(context, view, scorer=scorer, route=None, service=service, root=root),
     )
-
-
-def _fitted(
-    view: ViewParams, load: Callable[[timedelta], NewestBuckets[BucketType]]
-) -> tuple[NewestBuckets[BucketType], timedelta]:
-    """Load the buckets. If only the newest part of the window was read, choose buckets that fit that part."""
-    found, bucket = load(view.bucket), view.bucket
-    if found.searched_back_to is not None and view.chosen_bucket is None:
-        bucket = replace(view, since=found.searched_back_to).bucket
-        found = found if bucket == view.bucket else load(bucket)
-    return found, bucket
 
 
 def format_usd(value: float) -> str:

@@ -151,7 +151,7 @@ class QuestionStore(StoreComponent):
     def group_by_question(
         self, chosen: AnswerFilter, *, sort: QuestionSort = "answers", limit: int = 50
     ) -> QuestionGroups:
-        """Group the newest 10,000 scored answers that match a filter by question.
+        """Group the newest 5,000 scored answers that match a filter by question.
 
         Sorted by mean, groups with too few scores for a mean come last.
         """

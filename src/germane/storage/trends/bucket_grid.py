@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
@@ -51,6 +52,13 @@ class BucketGrid:
         """Return the number of the bucket that contains a time."""
         seconds = int(moment.timestamp()) + self._offset(moment) - self._origin
         return seconds // self.length * self.length
+
+    def numbering(self, since: datetime, until: datetime) -> Callable[[int], int]:
+        """Return a function that is faster than :meth:`number` for many times of a window, in seconds since 1970."""
+        parts = list(self.split(since, until))
+        changes = [int(start.timestamp()) for (start, _), _ in parts[1:]]
+        shifts = [shift for _, shift in parts]
+        return lambda seconds: (seconds + shifts[bisect_right(changes, seconds)]) // self.length * self.length
 
     def split(self, since: datetime, until: datetime) -> Iterator[tuple[TimeRange, int]]:
         """Split a window at clock changes.

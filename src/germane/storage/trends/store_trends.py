@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
@@ -294,7 +294,7 @@ class TrendStore(TrendReader):
     def durations_over_time(
         self,
         *,
-        bucket: timedelta,
+        bucket: timedelta | Callable[[datetime | None], timedelta],
         since: datetime,
         until: datetime,
         route: str | None = None,
@@ -303,16 +303,17 @@ class TrendStore(TrendReader):
     ) -> NewestBuckets[DurationBucket]:
         """Return the handlers' durations over time: the newest 10,000 exchanges in the window, in whole buckets.
 
-        The arguments are the same as for :meth:`over_time`.
+        The arguments are the same as for :meth:`over_time`, but ``bucket`` may also be a function that returns the
+        length, given the start of what was read if the window was truncated.
         """
-        window, grid = resolve_window(since, until), BucketGrid(_seconds(bucket), timezone)
+        window, choose = resolve_window(since, until), _chooser(bucket, timezone)
         with self._database.read(snapshot=True) as connection:
-            return usage.load_durations(connection, *window, grid, route=route, service=service)
+            return usage.load_durations(connection, *window, choose, route=route, service=service)
 
     def costs_over_time(
         self,
         *,
-        bucket: timedelta,
+        bucket: timedelta | Callable[[datetime | None], timedelta],
         since: datetime,
         until: datetime,
         scorer: str | None = None,
@@ -323,11 +324,11 @@ class TrendStore(TrendReader):
         """Return the costs of scores over time, by answer time.
 
         Covers the newest 20,000 scores in the window, in whole buckets. The arguments are the same as for
-        :meth:`over_time`.
+        :meth:`durations_over_time`.
         """
-        window, grid = resolve_window(since, until), BucketGrid(_seconds(bucket), timezone)
+        window, choose = resolve_window(since, until), _chooser(bucket, timezone)
         with self._database.read(snapshot=True) as connection:
-            return usage.load_costs(connection, *window, grid, scorer=scorer, route=route, service=service)
+            return usage.load_costs(connection, *window, choose, scorer=scorer, route=route, service=service)
 
     def means_with_attributes(
         self,
@@ -377,6 +378,13 @@ def _request(
     given = {name: value for name, value in equal.items() if value is not None}
     dimension = "" if by is None or by in _NAMES[:2] else by
     return TrendRequest(since=first, until=last, bucket=bucket, equal=given, dimension=dimension)
+
+
+def _chooser(
+    bucket: timedelta | Callable[[datetime | None], timedelta], timezone: tzinfo
+) -> Callable[[datetime | None], BucketGrid]:
+    choose = bucket if callable(bucket) else lambda _: bucket
+    return lambda start: BucketGrid(_seconds(choose(start)), timezone)
 
 
 def _seconds(bucket: timedelta) -> int:

@@ -7,15 +7,16 @@ many rows there are. The result states how far back it goes, and contains only w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, select
 
 from germane.storage.archive.reader import latest, open_newest
 from germane.storage.db.conditions import matching
+from germane.storage.db.functions import EpochSeconds
 from germane.storage.db.tables import exchange, score
 from germane.storage.trends.bucket_grid import BucketGrid
 
@@ -25,6 +26,8 @@ MAX_SCORES_READ: Final = 20_000
 """Number of scores, from all routes and scorers, to scan for costs, newest first."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 BucketType = TypeVar("BucketType")
+ChooseGrid = Callable[[datetime | None], BucketGrid]
+"""Returns the buckets, given the start of what was read if the window was truncated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ class NewestBuckets(Generic[BucketType]):
 
 
 def load_durations(
-    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, **equal: str | None
+    connection: Connection, since: datetime, until: datetime, choose_grid: ChooseGrid, **equal: str | None
 ) -> NewestBuckets[DurationBucket]:
     """Return the durations per bucket.
 
@@ -71,7 +74,10 @@ def load_durations(
     # With a route, both queries use the index on route and time.
     on_route, conditions = matching(exchange, route=equal["route"]), matching(exchange, **equal)
     columns = (exchange.c.started_at, exchange.c.duration)
-    values, floor = _load_newest(connection, columns, (since, until), grid, conditions, MAX_EXCHANGES_READ, on_route)
+    window = (since, until)
+    pairs, floor = _load_newest(connection, columns, window, conditions, MAX_EXCHANGES_READ, on_route)
+    grid = choose_grid(floor)
+    values = _values_by_bucket(pairs, floor, grid)
     buckets = []
     for number, durations in sorted(values.items()):
         durations.sort()
@@ -81,16 +87,17 @@ def load_durations(
 
 
 def load_costs(
-    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, **equal: str | None
+    connection: Connection, since: datetime, until: datetime, choose_grid: ChooseGrid, **equal: str | None
 ) -> NewestBuckets[CostBucket]:
     """Return the costs per bucket. The arguments are those of :func:`load_durations`; ``equal`` may name a scorer."""
     conditions = [*matching(score, **equal), score.c.cost.is_not(None)]
     columns = (score.c.started_at, score.c.cost)
-    values, floor = _load_newest(connection, columns, (since, until), grid, conditions, MAX_SCORES_READ)
+    pairs, floor = _load_newest(connection, columns, (since, until), conditions, MAX_SCORES_READ)
+    grid = choose_grid(floor)
     return NewestBuckets(
         [
             CostBucket(start=grid.start(number), n=len(costs), usd=math.fsum(costs))
-            for number, costs in sorted(values.items())
+            for number, costs in sorted(_values_by_bucket(pairs, floor, grid).items())
         ],
         floor,
     )
@@ -100,26 +107,24 @@ def _load_newest(
     connection: Connection,
     columns: tuple[ColumnElement[Any], ColumnElement[Any]],
     window: tuple[datetime, datetime],
-    grid: BucketGrid,
     conditions: Sequence[ColumnElement[bool]],
     bound: int,
     indexed: Sequence[ColumnElement[bool]] = (),
-) -> tuple[dict[int, list[float]], datetime | None]:
-    """Return the newest values by bucket number, and the start of what was read if it was truncated.
+) -> tuple[list[tuple[int, float]], datetime | None]:
+    """Return the newest values with their times in seconds since 1970, and the start of what was read if truncated.
 
     The database and the archive are each read back to the row after its newest ``bound`` rows.
     """
     moment, (since, until) = columns[0], window
-    values: dict[int, list[float]] = {}
+    pairs: list[tuple[int, float]] = []
 
     def load(source: Connection, since: datetime) -> datetime | None:
         times = select(moment).where(moment >= since, moment < until, *indexed).order_by(moment.desc())
         floor: datetime | None = source.execute(times.offset(bound).limit(1)).scalar()  # None if all rows are read
         # Given two lower bounds, SQLite would use the wider one.
         is_read = moment >= since if floor is None else moment > floor
-        query = select(*columns).where(is_read, moment < until, *conditions)
-        for started_at, value in source.execute(query):
-            values.setdefault(grid.number(started_at), []).append(value)
+        query = select(EpochSeconds(moment), columns[1]).where(is_read, moment < until, *conditions)
+        pairs.extend((seconds, value) for seconds, value in source.execute(query))
         return floor
 
     floor = load(connection, since)
@@ -127,9 +132,20 @@ def _load_newest(
         if archive is not None:
             floor = latest(floor, load(archive, floor or since))
     unread = latest(floor, None if oldest is None else oldest - _MICROSECOND)
-    if unread is not None:  # omit the bucket that was only partly read, and older ones
-        values = {number: some for number, some in values.items() if number > grid.number(unread)}
-    return values, latest(floor, oldest)
+    return pairs, unread
+
+
+def _values_by_bucket(
+    pairs: Sequence[tuple[int, float]], unread: datetime | None, grid: BucketGrid
+) -> dict[int, list[float]]:
+    """Return the values by bucket number, without the bucket that was only partly read, and older ones."""
+    values: dict[int, list[float]] = {}
+    if pairs:
+        first, end = min(pairs)[0], max(pairs)[0] + 1
+        number = grid.numbering(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(end, UTC))
+        for seconds, value in pairs:
+            values.setdefault(number(seconds), []).append(value)
+    return values if unread is None else {at: some for at, some in values.items() if at > grid.number(unread)}
 
 
 def nearest_rank(ordered: Sequence[float], share: float) -> float:
