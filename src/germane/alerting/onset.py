@@ -95,8 +95,11 @@ def estimate_onset(
 
     def load(start: datetime, end: datetime, bucket: timedelta) -> list[TimedMean]:
         buckets = trends.over_time(**place, since=start, until=end, bucket=bucket, histograms=False)  # type: ignore[arg-type]  # mypy: one type for all values
-        selected = (each for each in buckets if each.fingerprint == fingerprint and matches_route(each.group or ""))
-        return [_timed_mean(each, bucket, _SHARES.get(alert_type)) for each in selected]
+        return [
+            _timed_mean(each, bucket, _SHARES.get(alert_type))
+            for each in buckets
+            if each.fingerprint == fingerprint and matches_route(route or each.group or "")
+        ]
 
     since = min(suspected or until, until) - LOOK_BACK
     hours = load(since.replace(minute=0, second=0, microsecond=0), until, _HOUR)

@@ -31,7 +31,9 @@ _WHY: Final = (
     "; the drop is largest on route {largest_route}][; the drop is largest where {attribute}][; {scorers} fell too]"
     "[; mostly because of {cause}][; changes around that time: {near}][; earlier: {far}]"
 )
-_SHARE: Final = " is [{no_longer} ]above {threshold}[: {now}{window}][; before that, it was {before}]" + _WHY
+_SHARE: Final = (
+    " is [{no_longer} ]above {threshold}[: {now}{window}][, since about {began}][; before that, it was {before}]" + _WHY
+)
 MESSAGES: Final[Mapping[AlertKind, str]] = {
     "dropped": f"{_SCORE} has dropped{_SIZE}{_WHY}",
     "had_dropped": f"{_SCORE} had dropped{_SIZE}",
@@ -53,7 +55,8 @@ MESSAGES: Final[Mapping[AlertKind, str]] = {
     "improved": f"{_SCORE} has improved{_SIZE}",
     "improvement_lost": f"{_SCORE} is {_BACK}: the improvement did not last",
     "mean_threshold": (
-        f"{_SCORE} is [{{no_longer}} ]below {{threshold}}[: {{now}}{{window}}][; before that, it was {{before}}]{_WHY}"
+        f"{_SCORE} is [{{no_longer}} ]below {{threshold}}[: {{now}}{{window}}][, since about {{began}}]"
+        f"[; before that, it was {{before}}]{_WHY}"
     ),
     "low_score_rate": "the share of low {scorer} scores for {place}" + _SHARE,
     "noncommittal_rate": "the share of noncommittal answers from {place} (by {scorer})" + _SHARE,
@@ -177,6 +180,7 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
         "scorers": " and ".join(names["scorer"]) or None,
         "cause": CAUSES["refusals_rising"] if facts.is_about_refusals else None,
         "disclaimer": _DISCLAIMER,
+        "began": None if facts.is_cleared or alert.onset is None else moment(alert.onset),
         "deploy": deploy.get("words"),
         **describe_changes(replace(facts, near=others_near), moment),
     }
