@@ -72,7 +72,7 @@ def test_an_html_report_is_self_contained(call: Call, week: TrackingStore, bare:
 
     page = Page(text := file.read_text(encoding="utf-8"))
     assert (ended.code, ended.out, ended.err) == (0, "", f"Wrote {file}.\n")
-    assert "Relevancy fell on search" in page.text
+    assert "1 of 3 routes got worse: relevancy fell on search" in page.text
     assert "Significant drop: search, answer_relevancy" in page.text
     assert "not enough data (need 20)" in page.text
     assert "We are in Bern." in page.text
@@ -89,7 +89,7 @@ def test_a_markdown_report_has_the_same_content(call: Call, week: TrackingStore)
     long, short = call("report", "--format", "markdown", "--compare"), call("report", "--format", "md", "--compare")
 
     assert (long.code, long.err) == (0, "")
-    assert long.out.startswith("# germane report\n\n**Relevancy fell on search.")
+    assert long.out.startswith("# germane report\n\n**1 of 3 routes got worse\\: relevancy fell on search.")
     assert "| ask | answer\\_relevancy | 30 | 0.850 | 0.752 to 0.866 |" in long.out
     assert "## Worst answers by answer\\_relevancy" in long.out
     assert "## Before and after" in long.out
@@ -208,9 +208,9 @@ def test_a_report_fits_the_width_of_the_terminal(week: TrackingStore) -> None:
         ("r.md", "# germane report"),
         ("r.markdown", "# germane report"),
         ("r.json", '{"schema_version": 1'),
-        ("r.txt", "Relevancy "),
-        ("report", "Relevancy "),
-        ("r.log", "Relevancy "),
+        ("r.txt", "1 of 3 routes "),
+        ("report", "1 of 3 routes "),
+        ("r.log", "1 of 3 routes "),
     ],
 )
 @pytest.mark.parametrize("format_", [None, "markdown"])
@@ -232,7 +232,7 @@ def test_a_text_report_begins_with_the_verdict_of_the_overview(
     text, html = call("report", *arguments), call("report", "--format", "html", *arguments)
 
     verdict = " ".join(text.out.partition("\n\n")[0].split())
-    assert verdict.startswith("Relevancy ")
+    assert verdict.startswith("1 of 3 routes got worse: relevancy fell on search.")
     assert verdict.rstrip(".") in unescape(" ".join(re.sub(r"<[^>]+>", "", html.out).split()))
 
 

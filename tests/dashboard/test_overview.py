@@ -120,7 +120,7 @@ def test_the_verdict_names_the_dropped_route(page: TestClient, week: Week) -> No
 
 def test_the_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
     """Exchanges with errors are scored regardless of sampling, and have a weight of 1."""
-    found = load_shown(week.store).last_day.current
+    found = load_shown(week.store).fleet.days[0].current
     rows = [
         (score.value, 1.0 if exchange.error else 1 / 0.8)
         for exchange, score in week.seeded.scores
@@ -137,7 +137,8 @@ def test_the_service_mean_is_weighted_by_inclusion_probability(week: Week) -> No
 def test_tiles_show_the_values_of_the_read_model(page: TestClient, seeded: TrackingStore) -> None:
     """Tiles show means with interval and n, shares as percentages, and counts."""
     found = load_shown(seeded)
-    current, second, change = found.last_day.current, found.last_day.second, found.situation.change
+    (day,), change = found.fleet.days, found.verdict.movements[0].comparison
+    current, second = day.current, day.second
     text = words(page.get("/").text)
 
     assert current is not None
@@ -146,26 +147,26 @@ def test_tiles_show_the_values_of_the_read_model(page: TestClient, seeded: Track
     assert change.interval is not None
     coverage = current.coverage
     assert (
-        f"Relevancy, 24 h {format_number(current.mean)} 95% interval {format_interval(current.interval)}, "
+        f"Relevancy, 24 h: all routes {format_number(current.mean)} 95% interval {format_interval(current.interval)}, "
         f"n={current.n}" in text
     )
     assert (
-        f"Faithfulness, 24 h {format_number(second.mean)} 95% interval {format_interval(second.interval)}, "
+        f"Faithfulness, 24 h: all routes {format_number(second.mean)} 95% interval {format_interval(second.interval)}, "
         f"n={second.n}" in text
     )
     assert (
-        f"Change, 24 h \u25bc {format_signed(change.difference)} 95% interval {format_interval(change.interval)}"
-        in text
+        f"Change, 24 h: docs-search \u25bc {format_signed(change.difference)} "
+        f"95% interval {format_interval(change.interval)}" in text
     )
-    assert f"Low scores, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
-    assert f"Scored, 24 h {coverage.scored} of {coverage.seen}" in text
+    assert f"Low scores, 24 h: all routes {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
+    assert f"Scored, 24 h: all routes {coverage.scored} of {coverage.seen}" in text
     assert "Worker running" in text
 
 
 def test_the_change_is_measured_from_the_stored_baseline(week: Week) -> None:
     """The page and ``germane baseline show`` show the same level."""
     found = load_shown(week.store)
-    before = found.last_day.reference_period
+    before = found.fleet.days[0].reference_period
     assert before is not None
     windows: dict[str, Any] = {"since": NOW - DAY, "until": NOW, "before": (before.since, before.until)}
 
@@ -178,12 +179,12 @@ def test_the_change_is_measured_from_the_stored_baseline(week: Week) -> None:
 
     assert (before.baseline, before.until) == (2, NOW - 2 * DAY + HALF)
     assert kept is not None
-    assert found.last_day.reference is not None
-    assert (found.last_day.reference.mean, found.last_day.reference.n) == (kept.mean, kept.n)
-    assert found.situation.change is not None
-    assert found.situation.change.finding == expected.services[0].finding
-    assert found.situation.change.before is not None
-    assert found.situation.change.before.mean == pytest.approx(kept.mean, abs=1e-9)
+    assert found.fleet.days[0].reference is not None
+    assert (found.fleet.days[0].reference.mean, found.fleet.days[0].reference.n) == (kept.mean, kept.n)
+    assert found.fleet.situations[0].change is not None
+    assert found.fleet.situations[0].change.finding == expected.services[0].finding
+    assert found.fleet.situations[0].change.before is not None
+    assert found.fleet.situations[0].change.before.mean == pytest.approx(kept.mean, abs=1e-9)
     for one, other in zip(sorted(_lines(found), key=lambda one: one.route or ""), expected.routes, strict=True):
         assert (one.route, one.finding, one.after) == (other.route, other.finding, other.after)
         level = kept.routes[one.route or ""]
@@ -234,7 +235,7 @@ def test_generated_questions_are_shown_only_for_relevancy(page: TestClient) -> N
 
     assert "Reads like an answer to" in words(page.get("/").text)
     assert "Reads like an answer to" not in found
-    assert "Faithfulness, 24 h" in found
+    assert "Faithfulness, 24 h: all routes" in found
     assert "Relevancy fell" not in found
 
 
@@ -242,8 +243,8 @@ def test_the_window_setting_changes_only_the_trend(seeded: TrackingStore) -> Non
     """Tiles that say 24 h always cover the last 24 hours."""
     week, month = load_shown(seeded), load_shown(seeded, window="30d", since=NOW - 30 * DAY)
 
-    assert (week.last_day.current, week.worst, week.verdict.state, week.verdict.routes) == (
-        month.last_day.current,
+    assert (week.fleet.days[0].current, week.worst, week.verdict.state, week.verdict.routes) == (
+        month.fleet.days[0].current,
         month.worst,
         month.verdict.state,
         month.verdict.routes,
@@ -263,22 +264,48 @@ def test_the_trend_chart_shows_deploys_and_alerts(seeded: TrackingStore) -> None
     assert not short.markers
 
 
-def test_the_busiest_service_is_shown_and_other_services_are_linked(
+def test_without_a_selected_service_the_overview_covers_all_services(
     open_pages: Open, own_seeded: TrackingStore
 ) -> None:
-    """A service in the URL takes precedence."""
+    """The verdict names the service, the grid has rows of all services, and a service in the URL narrows both."""
     add_second_service(own_seeded)
     page = open_pages(own_seeded)
 
     first, other = page.get("/").text, page.get("/?service=mobile").text
 
-    assert "<h1>handbook</h1>" in first
+    assert "<h1>All services</h1>" in first
+    assert "1 of 4 routes got worse: relevancy fell on docs-search of handbook. Last 24 h" in words(first)
     assert 'href="/?service=mobile">mobile</a>' in first
+    assert 'href="/r/docs-search?service=handbook"' in first
+    rows = re.findall(r'<th scope="row"><a href="/r/([^"?]*)\?service=(\w+)"', first)
+    assert rows[0] == ("docs-search", "handbook")
+    assert set(rows) == {(route, "handbook") for route in ("docs-search", "ask", "support%2Feu")} | {("ask", "mobile")}
     assert "<h1>mobile</h1>" in other
     assert 'href="/r/docs-search' not in other
-    assert "fell on" not in words(other)
+    assert "got worse:" not in words(other)
     assert "Also open: Answer relevancy" in words(other)
     assert "Also open" not in words(first)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/answers", "/compare", "/usage", "/r/ask", "/r/docs-search", "/alerts", "/worker"]
+)
+def test_a_page_that_shows_one_service_selects_it_in_its_menu(
+    open_pages: Open, own_seeded: TrackingStore, path: str
+) -> None:
+    """Only pages about all services offer all services."""
+    add_second_service(own_seeded)
+    text = open_pages(own_seeded).get(path).text
+
+    menu = re.search(r'<select name="service" aria-label="Service">(.*?)</select>', text, re.DOTALL)
+
+    shown = re.search(r'<p class="note">service (\w+)', text)
+    if menu is not None and shown is not None:
+        assert re.findall(r'value="(\w*)" selected', menu[1]) == [shown[1]]
+        assert "All services" not in menu[1]
+    elif menu is not None:
+        assert " selected" not in menu[1]
+    assert (menu is not None) == (path in {"/", "/compare", "/usage", "/r/ask"})
 
 
 def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> None:
@@ -347,7 +374,7 @@ def test_without_a_baseline_earlier_scores_are_compared(own_seeded: TrackingStor
     ]
     own_seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
-    found = load_shown(own_seeded).last_day.reference_period
+    found = load_shown(own_seeded).fleet.days[0].reference_period
 
     assert found is not None
     assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY + HALF, NOW - DAY - HALF)
@@ -364,7 +391,7 @@ def test_an_imported_baseline_is_not_compared(own_seeded: TrackingStore) -> None
     key = BaselineKey(SERVICE, RELEVANCY, FINGERPRINTS[RELEVANCY])
     assert own_seeded.baselines.replace_baseline(key, "imported", earlier, (None, None))
 
-    found = load_shown(own_seeded).last_day.reference_period
+    found = load_shown(own_seeded).fleet.days[0].reference_period
 
     assert found is not None
     assert found.baseline is None
@@ -385,7 +412,7 @@ def test_an_overview_without_recent_data_is_marked_as_stale(open_pages: Open, se
     later = NOW + 3 * DAY
     found = words(open_pages(seeded, now=later).get("/").text)
 
-    assert "Relevancy, 24 h \u2013 no score" in found
+    assert "Relevancy, 24 h: all routes \u2013 no score" in found
     assert "No scored answers in the last 24 h." in found
     assert "Since about 19 Nov 0" in found
 

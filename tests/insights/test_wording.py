@@ -60,9 +60,9 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
         (
             make_situation(FELL, onsets={"docs-search": AFTER_DEPLOY}),
             (
-                "Relevancy fell on docs-search. Last 24 h: 0.48 (95% interval 0.42\u20130.54, n=57), compared with "
-                "0.78 before (15 Nov to 18 Nov, n=803), since about 18 Nov 19:04. It began 20 minutes after the deploy "
-                '"index v42". See the worst answers'
+                "1 of 2 routes got worse: relevancy fell on docs-search. Last 24 h: 0.48 (95% interval "
+                "0.42\u20130.54, n=57), compared with 0.78 before (15 Nov to 18 Nov, n=803), since about 18 Nov "
+                '19:04. It began 20 minutes after the deploy "index v42". See the worst answers'
             ),
         ),
         (
@@ -72,9 +72,9 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
                 reference_period=BASELINE,
             ),
             (
-                "Relevancy fell on ask. Last 24 h: 0.30 (95% interval 0.24\u20130.36, n=80), compared with 0.80 in "
-                "baseline 2 (15 Nov to 18 Nov, n=400), since about 18 Nov 19:04; also on 1 more route. See the "
-                "worst answers"
+                "2 of 2 routes got worse: relevancy fell most on ask. Last 24 h: 0.30 (95% interval "
+                "0.24\u20130.36, n=80), compared with 0.80 in baseline 2 (15 Nov to 18 Nov, n=400), since about "
+                "18 Nov 19:04. See the worst answers"
             ),
         ),
         (
@@ -85,8 +85,8 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
                 zone=ZoneInfo("Europe/Berlin"),
             ),
             (
-                "Relevancy fell on docs-search. Since about 19 Nov 06:30: 0.42 (n=27), compared with 0.80 before "
-                "(n=300). See the worst answers or the alert"
+                "1 of 1 route got worse: relevancy fell on docs-search. Since about 19 Nov 06:30: 0.42 (n=27), "
+                "compared with 0.80 before (n=300). See the worst answers or the alert"
             ),
         ),
         (
@@ -106,31 +106,37 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
         (
             make_situation(STEADY, alerts=[drop_alert()]),
             (
-                "Relevancy fell on docs-search. Last 24 h: 0.77 (95% interval 0.71\u20130.83, n=57), compared with "
-                "0.78 before (15 Nov to 18 Nov, n=803), since about 19 Nov 05:30; the alert is still open but "
-                "recovering. See the worst answers or the alert"
+                "1 of 2 routes got worse: relevancy fell on docs-search. Last 24 h: 0.77 (95% interval "
+                "0.71\u20130.83, n=57), compared with 0.78 before (15 Nov to 18 Nov, n=803), since about 19 Nov "
+                "05:30; the alert is still open but recovering. See the worst answers or the alert"
             ),
         ),
         (
             make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", message="12% refuse.", **ROUTE_ALERT)]),
-            "More answers are refusals on ask: 12% refuse. See the worst answers or the alert",
+            (
+                "1 of 2 routes got worse: more answers are refusals on ask: 12% refuse. See the worst answers "
+                "or the alert"
+            ),
         ),
         (
             make_situation(STEADY, alerts=[drop_alert(type="low_score_rate", message="12% are low.", **ROUTE_ALERT)]),
-            "More answers have low scores on ask: 12% are low. See the worst answers or the alert",
+            (
+                "1 of 2 routes got worse: more answers have low scores on ask: 12% are low. See the worst answers "
+                "or the alert"
+            ),
         ),
         (
             make_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}),
             (
-                "Relevancy rose on ask. Last 24 h: 0.90 (95% interval 0.84\u20130.96, n=80), compared with 0.60 "
-                "before (15 Nov to 18 Nov, n=400)."
+                "1 of 2 routes got better: relevancy rose on ask. Last 24 h: 0.90 (95% interval 0.84\u20130.96, "
+                "n=80), compared with 0.60 before (15 Nov to 18 Nov, n=400)."
             ),
         ),
         (
             make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}, (0.81, 186)),
             (
-                "No clear change on any route in the last 24 h: 0.81 (95% interval 0.75\u20130.87, n=186), compared "
-                "with 0.80 before (15 Nov to 18 Nov, n=900); 1 of 3 routes had too few answers to compare."
+                "No clear change on any of 2 routes in the last 24 h: 0.81 (95% interval 0.75\u20130.87, n=186), "
+                "compared with 0.80 before (15 Nov to 18 Nov, n=900); 1 of 3 routes had too few answers to compare."
             ),
         ),
         (

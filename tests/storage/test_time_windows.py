@@ -65,7 +65,7 @@ HOURLY: dict[str, Any] = {"bucket": HOUR}
         ("trends.summary", {}, "n"),
         ("trends.summary_by_label", OF_SCORER | {"by": "model"}, "n"),
         ("trends.window_summary", {}, "n"),
-        ("trends.window_trend", OF_SCORER | HOURLY, "n"),
+        ("trends.routes_over_time", OF_SCORER | HOURLY | {"routes": ["ask"]}, "n"),
     ],
 )
 def test_a_window_includes_its_start_and_excludes_its_end(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.storage.conftest import ELEVEN, NOON
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.storage import Bucket, SamplingDecision, TrackingStore, compare_summaries
+from germane.storage import SamplingDecision, TrackingStore, compare_summaries
 
 HOUR = timedelta(hours=1)
 Write = Callable[..., None]
@@ -102,40 +103,26 @@ def test_comparing_two_loaded_summaries_equals_comparing_in_the_store(
     assert {one.finding for one in found.dropped} == {"dropped"}
 
 
-def interval_ends(buckets: Sequence[Bucket]) -> list[float]:
-    """Return the ends of all intervals."""
-    return [end for bucket in buckets for end in bucket.interval or ()]
-
-
 @pytest.mark.parametrize("rolled_up", [False, True])
-def test_window_trend_equals_separate_queries(store: TrackingStore, write_scores: Write, rolled_up: bool) -> None:
-    """Its buckets equal those of two trend queries, and its summary that of the window."""
+def test_the_means_of_several_routes_equal_those_of_separate_queries(
+    store: TrackingStore, write_scores: Write, rolled_up: bool
+) -> None:
+    """Routes with the same name in several services are separate, and routes that are not named are left out."""
     write_scores(0.9, 0.8, 0.0, None)
     write_scores(0.2, 0.3, fingerprint="f2", minutes=20)
     write_scores(0.5, 0.4, probability=0.25, route="search")
     write_scores(0.7, route="search", minutes=-90)
+    write_scores(0.6, route="other")
     write_scores(0.1, service="blog")
     store.rollups.update() if rolled_up else None
     request: dict[str, Any] = {"scorer": "a", "bucket": HOUR, "since": ELEVEN - 3 * HOUR, "until": NOON}
+    usual = store.trends.summary()[0].route
 
-    for service in (None, "shop"):
-        trend = store.trends.window_trend(**request, service=service)
-        whole = trend.overall
+    found = store.trends.routes_over_time(**request, routes=[usual, "search"])
 
-        assert trend.by_route == store.trends.over_time(**request, service=service, by="route", histograms=False)
-        expected = store.trends.over_time(**request, service=service, histograms=False)
-        assert [(one.start, one.fingerprint, one.n, one.coverage) for one in whole] == [
-            (one.start, one.fingerprint, one.n, one.coverage) for one in expected
+    for service in ("shop", "blog"):
+        expected = store.trends.over_time(**request, service=service, by="route", histograms=False)
+        assert [replace(one, service=None) for one in found if one.service == service] == [
+            one for one in expected if one.group != "other"
         ]
-        assert [one.mean for one in whole] == pytest.approx([one.mean for one in expected], abs=1e-12)
-        assert interval_ends(whole) == pytest.approx(interval_ends(expected), abs=1e-9)
-    window = {name: value for name, value in request.items() if name != "bucket"}
-    summary = store.trends.window_summary(**window, service="shop")
-    assert (trend.summary.since, trend.summary.until) == (summary.since, summary.until)
-    assert trend.summary.coverage == summary.coverage
-    for found, groups in ((trend.summary.routes, summary.routes), (trend.summary.services, summary.services)):
-        assert [(one.fingerprint, one.n, one.newest, one.latest, one.coverage) for one in found] == [
-            (one.fingerprint, one.n, one.newest, one.latest, one.coverage) for one in groups
-        ]
-        assert [one.mean for one in found] == pytest.approx([one.mean for one in groups], abs=1e-12)
-        assert interval_ends(found) == pytest.approx(interval_ends(groups), abs=1e-9)
+    assert {one.group for one in found} == {usual, "search"}

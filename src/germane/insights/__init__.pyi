@@ -12,7 +12,6 @@ from .answers import load_answer_list as load_answer_list
 from .answers import load_newest_rows as load_newest_rows
 from .answers import rescore_answer as rescore_answer
 from .answers import rescore_matching as rescore_matching
-from .assessment import load_assessment as load_assessment
 from .charts import TrendChart as TrendChart
 from .charts import chart_points as chart_points
 from .charts import shared_scale as shared_scale
@@ -42,6 +41,7 @@ from .document import Section as Section
 from .document import mean_cells as mean_cells
 from .document import to_html as to_html
 from .document import to_markdown as to_markdown
+from .fleet import load_fleet as load_fleet
 from .formatting import format_duration as format_duration
 from .formatting import humanize as humanize
 from .formatting import quote_segment as quote_segment

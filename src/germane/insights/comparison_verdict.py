@@ -127,7 +127,8 @@ def build_comparison_verdict(
         reported.sort(key=lambda line: (line.route is None, -abs(line.difference or 0.0), line.route or ""))
         return tuple(reported)
 
-    worse, better = largest_first(comparisons.dropped, -1), largest_first(find_rises(comparisons), 1)
+    rises = find_rises([*comparisons.services, *comparisons.routes])
+    worse, better = largest_first(comparisons.dropped, -1), largest_first(rises, 1)
     state: ComparisonState = "worse" if worse else "better" if better else "unclear"
     if state == "unclear" and not comparisons.is_comparable:
         is_judge_changed = any(line.finding == "judge_changed" for line in comparisons.routes)

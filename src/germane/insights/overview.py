@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from germane.alert import Alert
-from germane.insights.assessment import Assessment, load_assessment
 from germane.insights.charts import ChartMarker
-from germane.insights.context import InsightContext, ViewParams, from_one_snapshot
+from germane.insights.context import InsightContext, ViewParams, from_one_snapshot, load_buckets
+from germane.insights.fleet import Fleet, load_fleet
+from germane.insights.grid import Grid, GridRoute, build_grid, grid_length, grid_rows
 from germane.insights.health import StatusBar
-from germane.insights.last_day import LastDay
-from germane.insights.situation import (
-    DAY,
-    Situation,
-    alert_began_at,
-    chart_markers,
-    first_scored,
-    onset_comparison_path,
-)
+from germane.insights.situation import DAY, alert_began_at, chart_markers, first_scored, onset_comparison_path
 from germane.insights.verdict import Verdict
 from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
@@ -30,8 +23,10 @@ from germane.settings import SCORE_RULES
 from germane.statistics import Comparison
 from germane.storage import Bucket, Coverage, Disagreement, MatchCount, RouteSummary, ServiceSummary, compare_summaries
 
-MAX_CARDS: Final = 12
-"""Maximum number of routes with a chart. Other routes are only listed."""
+MAX_CARDS: Final = 6
+"""Maximum number of routes with a chart. The grid shows the others."""
+MAX_JUDGES: Final = 3
+"""Maximum number of judges whose worst answers are listed together."""
 _MAX_MARKERS: Final = 50
 """Maximum number of markers, and of alerts, on a chart."""
 
@@ -40,12 +35,14 @@ _MAX_MARKERS: Final = 50
 class RouteCard:
     """A route's scores from the last day or the selected range, their change, and the route's trend."""
 
+    service: str
     route: str
     current: RouteSummary | None
     """Summary of the period's scores with the newest fingerprint, or None if there are no scores."""
     comparison: Comparison | None
     """Comparison with the reference period, or None if the selected range overlaps that period."""
-    buckets: Sequence[Bucket]
+    buckets: Sequence[Bucket] = ()
+    """Empty for a route without a chart."""
     dropped: bool
     """Whether scores dropped significantly, or an alert is open, and the drop had begun by the end of the period."""
 
@@ -66,7 +63,7 @@ class SelectedRange:
     """The scored answers in the time range that the visitor has selected, for example in the chart."""
 
     current: ServiceSummary | None
-    """Summary of the service's scores with the newest fingerprint in the range, or None if there are no scores."""
+    """Summary of the only service's scores with the newest fingerprint in the range, if there are any."""
     routes: Sequence[RouteSummary]
     comparisons: Sequence[Comparison]
     """Comparisons of the routes with the reference period. Empty if the range overlaps that period."""
@@ -74,6 +71,8 @@ class SelectedRange:
     """Number of scored answers."""
     route: str | None
     """The route that got worse, if the range contains answers since the onset and it is the only one."""
+    service: str | None
+    """The service of that route."""
     on_route: MatchCount | None
     """Number of scored answers on that route."""
 
@@ -83,18 +82,17 @@ class Overview:
     """The content of the overview page."""
 
     now: datetime
-    last_day: LastDay
-    situation: Situation
-    verdict: Verdict
-    alerts_elsewhere: Sequence[Alert]
-    """Open alerts of other services."""
+    fleet: Fleet
+    """The selected service or all services, with the verdict."""
     bucket: timedelta
     """Length of the buckets."""
     buckets: Sequence[Bucket]
-    """Buckets for the whole service in the view's window."""
+    """Buckets for all routes together in the view's window. Empty if they are scored in different ways."""
+    grid: Grid
     cards: Sequence[RouteCard]
     """Cards of the routes, largest significant drop first."""
-    routes_without_card: Sequence[str]
+    routes_without_card: Sequence[tuple[str, str]]
+    """Services and names of the other routes."""
     markers: Sequence[ChartMarker]
     onset_comparison: str | None
     """Path of the comparison of the time before and after the onset of the largest drop, if there is one."""
@@ -102,8 +100,8 @@ class Overview:
     """The worst answers from the last day or the selected range."""
     selected: SelectedRange | None
     """The selected time range, or None for a window such as the last 7 days."""
-    dropped: Sequence[str]
-    """Routes that got worse, largest drop first."""
+    dropped: Sequence[tuple[str | None, str]]
+    """Services and routes that got worse, largest drop first."""
     disagreement: Disagreement | None
     """Disagreement between human labels and the judge in the view's window, or None if no answer has a label."""
     status: StatusBar
@@ -111,14 +109,23 @@ class Overview:
     """The traces that were watched or received in the view's window, of all services unless one is selected."""
 
     @property
+    def verdict(self) -> Verdict:
+        """The verdict on the selected service or on all services."""
+        return self.fleet.verdict
+
+    @property
     def coverage(self) -> Coverage | None:
-        """Outcomes of the last day's exchanges for the selected scorer."""
-        current = self.last_day.current
-        if current is not None:
-            return current.coverage
-        by_route = [counts for counts in self.last_day.coverage if counts.scorer == self.last_day.scorer]
-        seen, scored = sum(counts.seen for counts in by_route), sum(counts.scored for counts in by_route)
-        return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if by_route else None
+        """Outcomes of the last day's exchanges, for the scorer of each service."""
+        day, by_route = self.fleet.day, self.fleet.coverage
+        if day is not None and day.current is not None:
+            return day.current.coverage
+        if not by_route:
+            return None
+        counts = {name: sum(getattr(one, name) for one in by_route) for name in ("seen", "scored", "pending")}
+        failed: Counter[str] = Counter()
+        for one in by_route:
+            failed.update(one.failed)
+        return Coverage(service="", route="", scorer="", failed=failed, **counts)
 
     @property
     def has_refusals(self) -> bool:
@@ -127,9 +134,9 @@ class Overview:
 
     @property
     def reference_name(self) -> str:
-        """Name of the dashed lines: "baseline", or "before" if they show the mean of the preceding period."""
-        period = self.last_day.reference_period
-        return "baseline" if period is not None and period.baseline is not None else "before"
+        """Name of the dashed lines: "baseline", or "before" if they show means of the preceding days."""
+        periods = [day.reference_period for day in self.fleet.days if day.reference_period is not None]
+        return "baseline" if periods and all(period.baseline is not None for period in periods) else "before"
 
 
 @from_one_snapshot
@@ -140,75 +147,125 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         StorageError: The database is unreachable, or its schema version does not match this code.
     """
     store, now = context.store, context.now()
-    assessment = load_assessment(context, view, now)
-    last_day, verdict, by_route = assessment.last_day, assessment.verdict, assessment.by_route
-    current = last_day.current
-    dropped = verdict.routes if verdict.is_worse else ()
-    selected = None if view.window else _select_range(view, assessment, dropped)
-    period = (now - DAY, now) if selected is None else (view.since, view.until)
-    if selected is None:
-        shown = current
-        cards = _cards(last_day.routes, assessment.situation.routes, dropped, by_route)
-    else:
-        shown = selected.current
-        since_onset = dropped if _includes_drop(view, verdict) else ()
-        cards = _cards(selected.routes, selected.comparisons, since_onset, by_route)
+    fleet = load_fleet(context, view, now)
+    verdict, day = fleet.verdict, fleet.day
+    current = None if day is None else day.current
+    dropped = verdict.places if verdict.is_worse else ()
+    selected = None if view.window else _select_range(context, view, fleet, dropped)
+    bucket = view.bucket_for(sum(one.current.n for one in fleet.days if one.current is not None), DAY)
+    buckets = _load_buckets(context, view, fleet, bucket)
+    cards = _cards(fleet, selected, dropped if selected is None or _includes_drop(view, verdict) else ())
+    by_route = _load_by_route(context, view, fleet, cards[:MAX_CARDS], bucket)
+    cards = [replace(card, buckets=by_route.get((card.service, card.route), ())) for card in cards]
+    changed = verdict.places[0] if verdict.places else ("", "")
     return Overview(
         now=now,
-        last_day=last_day,
-        situation=assessment.situation,
-        verdict=verdict,
-        alerts_elsewhere=[alert for alert in assessment.alerts if alert.service not in {"", last_day.service}],
-        bucket=assessment.bucket,
-        buckets=assessment.buckets,
+        fleet=fleet,
+        bucket=bucket,
+        buckets=buckets,
+        grid=_load_grid(context, view, fleet, cards),
         cards=cards[:MAX_CARDS],
-        routes_without_card=[card.route for card in cards[MAX_CARDS:]],
-        markers=_load_markers(context, view, last_day),
-        onset_comparison=_onset_comparison(
-            view,
-            last_day,
-            verdict,
-            assessment.buckets if verdict.began_on is None else by_route.get(verdict.began_on, ()),
-            now,
-        ),
-        worst=[] if shown is None else load_worst_answers(store, [shown], *period),
+        routes_without_card=[(card.service, card.route) for card in cards[MAX_CARDS:]],
+        markers=_load_markers(context, view, fleet),
+        onset_comparison=_onset_comparison(view, fleet, by_route.get((changed[0] or "", changed[1]), buckets)),
+        worst=_load_worst(context, view, fleet, selected) if cards else [],
         selected=selected,
         dropped=dropped,
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
-        status=StatusBar(open_alerts=len(assessment.alerts), health=assessment.health),
+        status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         traces=load_watched_traces(store, since=view.since, until=view.until, service=view.service),
     )
 
 
-def _load_markers(context: InsightContext, view: ViewParams, last_day: LastDay) -> Sequence[ChartMarker]:
+def _load_worst(
+    context: InsightContext, view: ViewParams, fleet: Fleet, selected: SelectedRange | None
+) -> list[WorstAnswer]:
+    """Load the worst answers of the last day or the selected range, with one query for each judge in use."""
+    period = (fleet.now - DAY, fleet.now) if selected is None else (view.since, view.until)
+    if fleet.day is not None:
+        shown = fleet.day.current if selected is None else selected.current
+        return [] if shown is None else load_worst_answers(context.store, [shown], *period)
+    judges = {
+        (one.current.scorer, one.current.fingerprint): one.current for one in fleet.days if one.current is not None
+    }
+    means = sorted(judges.values(), key=lambda mean: -mean.n)[:MAX_JUDGES]
+    return load_worst_answers(context.store, [replace(mean, service="") for mean in means], *period)
+
+
+def _load_buckets(context: InsightContext, view: ViewParams, fleet: Fleet, bucket: timedelta) -> Sequence[Bucket]:
+    """Load the means of all routes over time. Services with different judges have no common mean."""
+    fingerprints = {day.current.fingerprint for day in fleet.days if day.current is not None}
+    if fleet.scorer is None or len(fingerprints) > 1:
+        return ()
+    return load_buckets(context.store, view, scorer=fleet.scorer, service=fleet.service, route=None, bucket=bucket)
+
+
+def _load_by_route(
+    context: InsightContext, view: ViewParams, fleet: Fleet, cards: Iterable[RouteCard], bucket: timedelta
+) -> dict[tuple[str, str], list[Bucket]]:
+    """Load the means of the given routes over time, by service and route, with one query for each scorer."""
+    scorers = {day.service: day.scorer for day in fleet.days}
+    routes: dict[str, set[str]] = {}
+    for card in cards:
+        routes.setdefault(scorers.get(card.service) or "", set()).add(card.route)
+    found: dict[tuple[str, str], list[Bucket]] = {}
+    for scorer, names in routes.items():
+        for one in context.store.trends.routes_over_time(
+            scorer=scorer, routes=names, bucket=bucket, since=view.since, until=view.until, timezone=view.zone or UTC
+        ):
+            if scorers.get(one.service) == scorer:
+                found.setdefault((one.service or "", one.group or ""), []).append(one)
+    return found
+
+
+def _load_grid(context: InsightContext, view: ViewParams, fleet: Fleet, cards: Sequence[RouteCard]) -> Grid:
+    """Load the grid of the first routes."""
+    shown = cards[: grid_rows(view)]
+    buckets = _load_by_route(context, view, fleet, shown, grid_length(view))
+    routes = [
+        GridRoute(
+            service=card.service,
+            route=card.route,
+            dropped=card.dropped,
+            level=card.reference_mean,
+            fingerprint=None if card.comparison is None else card.comparison.fingerprint,
+            buckets=buckets.get((card.service, card.route), ()),
+        )
+        for card in shown
+    ]
+    return build_grid(view, routes, len(cards) - len(shown))
+
+
+def _load_markers(context: InsightContext, view: ViewParams, fleet: Fleet) -> Sequence[ChartMarker]:
     """Load the markers, such as deploys, and the score alerts that began in the view's window."""
+    scorers = {day.service: day.scorer for day in fleet.days}
     markers = context.store.trends.list_markers(
-        since=view.since, until=view.until, service=last_day.service, limit=_MAX_MARKERS
+        since=view.since, until=view.until, service=fleet.service, limit=_MAX_MARKERS
     )
     alerts = [
         alert
         for alert in context.store.alerts.search(since=view.since - DAY, limit=_MAX_MARKERS)
-        if alert.service == last_day.service and alert.scorer in {None, last_day.scorer}
+        if alert.service in scorers and alert.scorer in {None, scorers[alert.service]}
         if alert.type in SCORE_RULES and alert.fired_at is not None
         if view.since <= alert_began_at(alert) < view.until
     ]
     return chart_markers(alerts, markers, view=view)
 
 
-def _onset_comparison(
-    view: ViewParams, last_day: LastDay, verdict: Verdict, buckets: Sequence[Bucket], now: datetime
-) -> str | None:
+def _onset_comparison(view: ViewParams, fleet: Fleet, buckets: Sequence[Bucket]) -> str | None:
     """Return the path of the comparison of the time before and after the onset. The buckets are those that dropped."""
+    verdict = fleet.verdict
     if verdict.began is None:
         return None
+    situation = verdict.situation
     return onset_comparison_path(
         view,
         verdict.began,
-        now,
-        first=first_scored(buckets, None if last_day.reference is None else last_day.reference_period),
+        fleet.now,
+        first=first_scored(buckets, None if situation.reference is None else situation.reference_period),
         route=verdict.began_on,
-        scorer=last_day.scorer,
-        service=last_day.service if len(last_day.services) > 1 else view.service,
+        scorer=situation.scorer,
+        service=situation.service if situation.is_named else view.service,
     )
 
 
@@ -216,56 +273,75 @@ def _includes_drop(view: ViewParams, verdict: Verdict) -> bool:
     return verdict.began is None or verdict.began < view.until
 
 
-def _select_range(view: ViewParams, assessment: Assessment, dropped: Sequence[str]) -> SelectedRange:
+def _select_range(
+    context: InsightContext, view: ViewParams, fleet: Fleet, dropped: Sequence[tuple[str | None, str]]
+) -> SelectedRange:
     """Return the answers in the selected time range."""
-    summary, verdict = assessment.window, assessment.verdict
-    comparisons: Sequence[Comparison] = ()
-    earlier = assessment.last_day.reference_summary
-    if earlier is not None and earlier.until <= view.since:
-        windows = ((earlier.since, earlier.until), (view.since, view.until))
-        comparisons = compare_summaries(earlier.routes, summary.routes, windows).routes
-    current = next((group for group in summary.services if group.newest), None)
-    route = dropped[0] if len(dropped) == 1 and _includes_drop(view, verdict) else None
-    return SelectedRange(
-        current=current,
-        routes=summary.routes,
-        comparisons=[line for line in comparisons if current is not None and line.fingerprint == current.fingerprint],
-        total=_count_scores(summary.routes),
-        route=route,
-        on_route=None if route is None else _count_scores(group for group in summary.routes if group.route == route),
+    scorers = {day.service: day.scorer for day in fleet.days}
+    summary = context.store.trends.window_summary(
+        since=view.since, until=view.until, service=fleet.service, scorer=fleet.scorer
     )
+    routes = [group for group in summary.routes if scorers.get(group.service) == group.scorer]
+    services = [group for group in summary.services if scorers.get(group.service) == group.scorer and group.newest]
+    place = dropped[0] if len(dropped) == 1 and _includes_drop(view, fleet.verdict) else None
+    on_route = [group for group in routes if (group.service, group.route) == place]
+    return SelectedRange(
+        current=services[0] if fleet.day is not None and services else None,
+        routes=routes,
+        comparisons=_compare_range(view, fleet, routes, services),
+        total=_count_scores(routes),
+        service=None if place is None else place[0],
+        route=None if place is None else place[1],
+        on_route=None if place is None else _count_scores(on_route),
+    )
+
+
+def _compare_range(
+    view: ViewParams, fleet: Fleet, routes: Sequence[RouteSummary], services: Sequence[ServiceSummary]
+) -> list[Comparison]:
+    """Compare the routes in the selected range with the reference periods that end before it."""
+    newest = {(group.service, group.fingerprint) for group in services}
+    lines: list[Comparison] = []
+    for day in fleet.days:
+        earlier = day.reference_summary
+        if earlier is not None and earlier.until <= view.since:
+            windows = ((earlier.since, earlier.until), (view.since, view.until))
+            later = [group for group in routes if group.service == day.service]
+            lines += compare_summaries(earlier.routes, later, windows).routes
+    return [line for line in lines if (line.service, line.fingerprint) in newest]
 
 
 def _count_scores(groups: Iterable[RouteSummary]) -> MatchCount:
     return MatchCount(count=sum(group.n for group in groups), is_capped=False)
 
 
-def _cards(
-    summaries: Sequence[RouteSummary],
-    lines: Sequence[Comparison],
-    dropped: Sequence[str],
-    by_route: Mapping[str, Sequence[Bucket]],
-) -> list[RouteCard]:
+def _cards(fleet: Fleet, selected: SelectedRange | None, dropped: Sequence[tuple[str | None, str]]) -> list[RouteCard]:
     """Return a card for each route: first the routes that dropped, in the verdict's order, then the others.
 
     The others are sorted by difference, and then by number of scores.
     """
-    current = {group.route: group for group in summaries if group.newest}
-    comparisons = {line.route: line for line in lines}
-    cards = [
-        RouteCard(
-            route=route,
-            current=current.get(route),
-            comparison=comparisons.get(route),
-            buckets=by_route.get(route, ()),
-            dropped=route in dropped,
-        )
-        for route in sorted({*by_route, *current})
-    ]
+    if selected is None:
+        summaries: Sequence[RouteSummary] = [group for day in fleet.days for group in day.routes]
+        lines: Sequence[Comparison] = [line for one in fleet.situations for line in one.routes]
+    else:
+        summaries, lines = selected.routes, selected.comparisons
+    current = {(group.service, group.route): group for group in summaries if group.newest}
+    comparisons = {(line.service, line.route): line for line in lines if line.route is not None}
+    positions = {place: position for position, place in enumerate(dropped)}
 
     def rank(card: RouteCard) -> tuple[int, float, int]:
-        n = sum(bucket.n for bucket in card.buckets)
-        position = dropped.index(card.route) if card.dropped else len(dropped)
+        position = positions.get((card.service, card.route), len(positions))
+        n = 0 if card.current is None else card.current.n
         return position, math.inf if card.difference is None else card.difference, -n
 
+    cards = [
+        RouteCard(
+            service=service,
+            route=route or "",
+            current=current.get((service, route or "")),
+            comparison=comparisons.get((service, route)),
+            dropped=(service, route) in positions,
+        )
+        for service, route in sorted({*comparisons, *current})
+    ]
     return sorted(cards, key=rank)

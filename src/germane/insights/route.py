@@ -21,9 +21,10 @@ from germane.insights.context import (
     from_one_snapshot,
     load_buckets,
 )
+from germane.insights.fleet import load_route_verdict
 from germane.insights.formatting import humanize
-from germane.insights.health import StatusBar, load_status_bar
-from germane.insights.last_day import baseline_level, find_active_baseline, load_route_situation
+from germane.insights.health import StatusBar
+from germane.insights.last_day import baseline_level, find_active_baseline
 from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import (
     ComparisonPeriod,
@@ -35,7 +36,7 @@ from germane.insights.situation import (
     onset_comparison_path,
 )
 from germane.insights.usage import Usage, load_usage
-from germane.insights.verdict import Verdict, build_verdict
+from germane.insights.verdict import Verdict
 from germane.insights.wording import describe_period
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import COSINE_SCORERS, LOW_SCORE
@@ -122,8 +123,6 @@ class RouteInsight:
     """Path of the comparison of the time before and after the onset of the drop, if there is one."""
     usage: Usage | None = None
     """Response times, and costs of the selected scorer."""
-    period_name: str = ""
-    """The period that the last 24 hours are compared with, in words."""
     status: StatusBar | None = None
 
     @property
@@ -198,10 +197,10 @@ def _with_verdict(
     context: InsightContext, view: ViewParams, insight: RouteInsight, line: RouteScorer, root: str
 ) -> RouteInsight:
     """Add the verdict and the details of the selected scorer, which has scores in the window."""
-    summary, status = line.summary, load_status_bar(context)
+    summary = line.summary
     compared: dict[str, Any] = {"route": insight.route, "scorer": summary.scorer, "service": summary.service}
-    last_day, situation = load_route_situation(context, view, **compared, health=status.health)
-    period, verdict = last_day.reference_period, build_verdict(situation)
+    fleet, verdict = load_route_verdict(context, view, **compared)
+    situation, period = verdict.situation, fleet.days[0].reference_period
     first = first_scored(load_buckets(context.store, view, **compared), None if situation.reference is None else period)
     return replace(
         insight,
@@ -210,8 +209,7 @@ def _with_verdict(
         onset_comparison=None
         if verdict.began is None
         else onset_comparison_path(view, verdict.began, context.now(), first=first, **compared),
-        period_name="" if period is None else describe_period(period, view),
-        status=status,
+        status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
         usage=load_usage(context, view, **compared, root=root),

@@ -17,11 +17,17 @@ from germane.insights.formatting import (
     quote_segment,
     shorten,
 )
-from germane.statistics import Comparison, Comparisons, Estimate, mark_significant_drops
+from germane.statistics import SIGNIFICANCE_LEVEL, Comparison, Comparisons, Estimate, mark_significant_drops
 from germane.storage import Bucket, Coverage, RouteSummary, ServiceSummary
 
+HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(hours=24)
 """Length of the current window. "Now" means the last 24 hours."""
+FLEET_LEVEL: Final = 0.001
+"""Nominal probability, over the routes of all services, of a drop or rise of the last day if there is none.
+
+It is low because a page that is opened many times a day would otherwise report changes that are only chance.
+"""
 DEFAULT_MIN_DROP: Final = 0.05
 """Minimum change in a mean that is reported, unless the drop rule sets another value."""
 MIN_COMPARED_PERIOD: Final = timedelta(hours=1)
@@ -48,6 +54,10 @@ class Situation:
     scorer: str | None
     """The selected scorer, or None if nothing has been scored yet."""
     now: datetime
+    service: str | None = None
+    """The service, or None if there are no answers."""
+    is_named: bool = False
+    """Whether sentences name the service, because there are others."""
     route: str | None = None
     """The route that the verdict is about, or None for the whole service."""
     zone: tzinfo | None = None
@@ -59,6 +69,8 @@ class Situation:
     reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
     """Comparisons of routes scored with the newest fingerprint, and of routes last scored with an earlier one."""
+    spans: Mapping[str, timedelta] = field(default_factory=dict)
+    """Length of the period that the later mean of a route covers, if it is not a day."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes in a mean are ignored."""
     onsets: Mapping[str, Onset] = field(default_factory=dict)
@@ -102,21 +114,6 @@ class Situation:
         whole = self.whole
         return None if whole is None or not whole.is_comparable else whole
 
-    @property
-    def change_tone(self) -> str:
-        """``bad`` or ``good`` for a significant change of at least ``min_drop``, otherwise empty."""
-        change = self.change
-        if change is None or abs(change.difference or 0.0) < self.min_drop:
-            return ""
-        return {"dropped": "bad", "higher": "good"}.get(change.finding, "")
-
-    @property
-    def change_note(self) -> str:
-        """The reason why the change is neither good nor bad, or an empty string if it is."""
-        if self.change is None or self.change_tone:
-            return ""
-        return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
-
     def for_route(self, route: str, current: RouteSummary | None, reference: Estimate | None) -> Situation:
         """Return this situation restricted to one route. Findings come from the tests across all routes.
 
@@ -137,10 +134,11 @@ class Situation:
         )
 
 
-def find_rises(comparisons: Comparisons) -> list[Comparison]:
+def find_rises(lines: Iterable[Comparison], level: float = SIGNIFICANCE_LEVEL) -> list[Comparison]:
     """Return the significant rises. They are tested like drops, with the two windows swapped."""
-    swapped = [_swap(line) for line in (*comparisons.services, *comparisons.routes)]
-    return [_swap(line) for line in mark_significant_drops(swapped, comparisons.min_drop) if line.finding == "dropped"]
+    tested = list(lines)
+    marked = mark_significant_drops(map(_swap, tested), 0.0, level)
+    return [line for line, swapped in zip(tested, marked, strict=True) if swapped.finding == "dropped"]
 
 
 def _swap(line: Comparison) -> Comparison:

@@ -1,15 +1,16 @@
-"""The verdict: whether answers got worse, on which routes, and when that began. Only facts; see ``wording``."""
+"""The verdict: whether answers got worse, on which services and routes, and since when. Facts only; see ``wording``."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
 from germane.alert import Alert, ScoreLevel
 from germane.alerting import Onset
-from germane.insights.situation import DAY, Situation, affected_routes, find_rises
+from germane.insights.situation import DAY, FLEET_LEVEL, HOUR, Situation, affected_routes, find_rises
 from germane.settings import SCORE_RULES, SHARE_RULES
 from germane.statistics import Comparison, Estimate
 from germane.storage import Coverage
@@ -17,7 +18,10 @@ from germane.storage import Coverage
 VerdictState = Literal[
     "worse", "recovering", "better", "unchanged", "new", "judge_changed", "few", "unscored", "stale", "silent", "empty"
 ]
-"""``few``: not enough data. ``silent``: no answer on the route. ``empty``: no answer was ever captured."""
+"""``few``: not enough data. ``silent``: no answer on the route or of the service. ``empty``: no answer was ever
+captured."""
+_OBSTACLES: Final[Sequence[VerdictState]] = ("unscored", "judge_changed", "new", "few", "stale", "silent", "empty")
+"""Why answers cannot be compared. Of several services, the verdict is about the first of these."""
 _TONES: Final = {
     "worse": "bad",
     "recovering": "warn",
@@ -32,6 +36,8 @@ _TONES: Final = {
 class Movement:
     """A route or service that got worse or better, with its comparison and its alert."""
 
+    situation: Situation
+    """The situation of the service."""
     route: str | None
     """Name of the route, or None for the service as a whole."""
     comparison: Comparison | None = None
@@ -53,6 +59,11 @@ class Movement:
         shifts = (shift for shift in self.alert.shifts if shift.dimension == "route" and shift.name == self.route)
         shift = next(shifts, None)
         return (self.alert.baseline, self.alert.current) if shift is None else (shift.before, shift.since)
+
+    @property
+    def hours(self) -> str:
+        """The length of the period that the comparison covers, such as "24 h"."""
+        return f"{self.situation.spans.get(self.route or '', DAY) / HOUR:.0f} h"
 
     @property
     def period(self) -> Literal["day", "onset", "window", "evaluation"]:
@@ -82,17 +93,44 @@ class Unscored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a verdict states about a situation."""
+    """What a verdict states about the situations of some services, or of one route."""
 
     state: VerdictState
     situation: Situation
+    """The situation of the service with the largest change, or else of one that explains the state."""
+    situations: Sequence[Situation]
+    """The situations of all services."""
     movements: tuple[Movement, ...] = ()
-    """Routes that got worse or better, largest change first, or the service as a whole."""
+    """Routes that got worse or better, largest change first, or services as a whole."""
+    unjudged: tuple[tuple[Situation, VerdictState], ...] = ()
+    """Services other than that of ``situation`` whose answers cannot be compared, with the reason."""
+
+    @property
+    def places(self) -> tuple[tuple[str | None, str], ...]:
+        """Services and routes that got worse or better, largest change first."""
+        return tuple((move.situation.service, move.route) for move in self.movements if move.route is not None)
 
     @property
     def routes(self) -> tuple[str, ...]:
-        """Routes that got worse or better, largest change first."""
-        return tuple(movement.route for movement in self.movements if movement.route is not None)
+        """The names of these routes."""
+        return tuple(route for _, route in self.places)
+
+    @property
+    def n_routes(self) -> int:
+        """Number of routes with scores in the last day, or that got worse."""
+        scored = {
+            (situation.service, line.route)
+            for situation in self.situations
+            for line in situation.routes
+            if line.after is not None
+        }
+        return len(scored.union(self.places))
+
+    @property
+    def n_few(self) -> int:
+        """Number of routes with too few scores to compare, either in the last day or before."""
+        routes = (line for situation in self.situations for line in situation.routes)
+        return sum(not line.is_comparable and line.after is not None for line in routes)
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -103,7 +141,8 @@ class Verdict:
     def other_alerts(self) -> tuple[Alert, ...]:
         """Open alerts that the verdict does not mention."""
         mentioned = {alert.id for alert in self.alerts}
-        return tuple(alert for alert in self.situation.alerts if alert.id not in mentioned)
+        alerts = {alert.id: alert for situation in self.situations for alert in situation.alerts}
+        return tuple(alert for name, alert in alerts.items() if name not in mentioned)
 
     @property
     def is_worse(self) -> bool:
@@ -131,6 +170,14 @@ class Verdict:
         return self.movements[0].route if self.is_worse else None
 
     @property
+    def change(self) -> Movement | None:
+        """The largest change, or that of the only service as a whole. None if there is nothing to compare with."""
+        if self.movements:
+            return self.movements[0]
+        change = self.situation.change if len(self.situations) == 1 else None
+        return None if change is None else Movement(situation=self.situation, route=change.route, comparison=change)
+
+    @property
     def lacks_alert(self) -> bool:
         """Whether answers got worse although no alert is open for any of the routes that got worse."""
         return self.is_worse and not self.alerts
@@ -143,23 +190,39 @@ class Verdict:
     @property
     def tone(self) -> str:
         """Color of the verdict: ``bad``, ``warn``, ``good`` or empty. A low mean that is unchanged is not good news."""
-        current = self.situation.current
-        is_low = current is not None and current.low_share > 0.5
-        return "" if is_low and self.state == "unchanged" else _TONES.get(self.state, "")
+        means = [situation.current for situation in self.situations if situation.current is not None]
+        is_low = any(current.low_share > 0.5 for current in means)
+        return "" if (is_low or self.unjudged) and self.state == "unchanged" else _TONES.get(self.state, "")
 
 
-def build_verdict(situation: Situation) -> Verdict:
-    """Return the verdict. While an alert about answers is open, the state is always ``worse`` or ``recovering``."""
-    declines = _find_declines(situation)
+def build_verdict(*situations: Situation) -> Verdict:
+    """Return the verdict on one or more services, or on one route.
+
+    While an alert about answers is open, the state is always ``worse`` or ``recovering``.
+    """
+    declines = [decline for situation in situations for decline in _find_declines(situation)]
+    declines.sort(key=lambda decline: (-decline.drop, decline.situation.service or "", decline.route or ""))
+    obstacles = [(situation, obstacle) for situation in situations if (obstacle := _find_obstacle(situation))]
+    obstacles.sort(key=lambda pair: _OBSTACLES.index(pair[1]))
+    state: VerdictState = "unchanged"
     if declines:
-        is_recovering = all(_is_recovering(decline, situation) for decline in declines)
-        state: VerdictState = "recovering" if is_recovering else "worse"
-        return Verdict(state=state, situation=situation, movements=tuple(declines))
-    obstacle = _find_obstacle(situation)
-    if obstacle is not None:
-        return Verdict(state=obstacle, situation=situation)
-    rises = _find_rises(situation)
-    return Verdict(state="better" if rises else "unchanged", situation=situation, movements=tuple(rises))
+        state = "recovering" if all(map(_is_recovering, declines)) else "worse"
+    movements = declines
+    if not declines and len(obstacles) == len(situations):
+        (situation, state), *obstacles = obstacles
+    else:
+        movements = movements or _find_rises(situations)
+        state = "better" if movements and not declines else state
+        hindered = {id(situation) for situation, _ in obstacles}
+        judged = [situation for situation in situations if id(situation) not in hindered]
+        situation = movements[0].situation if movements else judged[0]
+    return Verdict(
+        state=state,
+        situation=situation,
+        situations=situations,
+        movements=tuple(movements),
+        unjudged=tuple(pair for pair in obstacles if pair[0] is not situation),
+    )
 
 
 def _find_obstacle(situation: Situation) -> VerdictState | None:
@@ -169,8 +232,9 @@ def _find_obstacle(situation: Situation) -> VerdictState | None:
     if situation.now - situation.answered_at > DAY:
         return "stale"
     if situation.current is None:
-        has_answers = situation.route is None or any(one.seen for one in situation.coverage)
-        return "unscored" if has_answers else "silent"
+        # The counts of a service may lag behind its answers, but not those of other services.
+        has_answers = situation.route is None and not situation.is_named
+        return "unscored" if has_answers or any(one.seen for one in situation.coverage) else "silent"
     if any(line.is_comparable for line in situation.routes):
         return None
     if situation.comparisons and any(line.finding == "judge_changed" for line in situation.comparisons.routes):
@@ -179,15 +243,14 @@ def _find_obstacle(situation: Situation) -> VerdictState | None:
 
 
 def _find_declines(situation: Situation) -> list[Movement]:
-    """Return the routes that got worse, or the service as a whole, sorted by drop, largest first."""
+    """Return the routes of a service that got worse, or the service as a whole."""
 
     def dropped(line: Comparison) -> bool:
         return line.finding == "dropped" and _is_large_enough(line, situation)
 
     whole = situation.whole
-    declines = {line.route: Movement(route=line.route, comparison=line) for line in situation.routes if dropped(line)}
-    if not declines and whole is not None and dropped(whole):
-        declines[whole.route] = Movement(route=whole.route, comparison=whole)
+    lines = list(filter(dropped, situation.routes)) or ([whole] if whole is not None and dropped(whole) else [])
+    declines = {line.route: Movement(situation=situation, route=line.route, comparison=line) for line in lines}
     for alert in situation.alerts:
         if alert.type in SCORE_RULES and alert.scorer in {None, situation.scorer}:
             affected = affected_routes(alert)
@@ -195,28 +258,37 @@ def _find_declines(situation: Situation) -> list[Movement]:
             if situation.route is not None and route is None:
                 continue  # a service-wide alert, which the page lists below the verdict
             line = next((line for line in situation.routes if line.route == route), None)
-            declines[route] = Movement(route=route, comparison=whole if route is None else line, alert=alert)
-    return sorted(declines.values(), key=lambda decline: (-decline.drop, decline.route or ""))
+            line = whole if route is None else line
+            declines[route] = Movement(situation=situation, route=route, comparison=line, alert=alert)
+    return list(declines.values())
 
 
-def _find_rises(situation: Situation) -> list[Movement]:
-    """Return the routes that got better, largest rise first, or else the service as a whole."""
-    fingerprint = situation.current and situation.current.fingerprint
-    found = [] if situation.comparisons is None else find_rises(situation.comparisons)
-    rises = [line for line in found if line.fingerprint == fingerprint and _is_large_enough(line, situation)]
-    routes = sorted((line for line in rises if line.route is not None), key=lambda line: -(line.difference or 0.0))
-    return [Movement(route=line.route, comparison=line) for line in routes or rises[:1]]
+def _find_rises(situations: Sequence[Situation]) -> list[Movement]:
+    """Return the routes that got better, largest rise first, or else the services as a whole."""
+    pairs = [
+        (situation, line)
+        for situation in situations
+        for line in {line.route: line for line in (situation.whole, *situation.routes) if line is not None}.values()
+    ]
+    found = {id(line) for line in find_rises((line for _, line in pairs), FLEET_LEVEL)}
+    rises = [
+        Movement(situation=situation, route=line.route, comparison=line)
+        for situation, line in pairs
+        if id(line) in found and _is_large_enough(line, situation)
+    ]
+    rises.sort(key=lambda move: move.drop)
+    return [move for move in rises if move.route is not None] or rises
 
 
 def _is_large_enough(line: Comparison, situation: Situation) -> bool:
     return line.difference is not None and abs(line.difference) >= situation.min_drop
 
 
-def _is_recovering(decline: Movement, situation: Situation) -> bool:
+def _is_recovering(decline: Movement) -> bool:
     """Return whether the alert is still open although scores are recovering."""
     if decline.alert is None:
         return False
-    line = decline.comparison
+    line, situation = decline.comparison, decline.situation
     is_lower = line is not None and line.finding in {"dropped", "lower"} and _is_large_enough(line, situation)
     is_back = line is not None and line.is_comparable and not is_lower
     return decline.alert.state == "recovering" or (is_back and not decline.is_about_share)

@@ -48,7 +48,8 @@ def load_worst_answers(
 
     Args:
         store: The store.
-        means: The services or routes to search, with scorer and fingerprint. No two have answers in common.
+        means: The services or routes to search, with scorer and fingerprint. No two have answers in common. An empty
+            service stands for all services.
         since: Start of the window.
         until: End of the window.
         limit: Maximum number of answers.
@@ -60,7 +61,7 @@ def load_worst_answers(
             for mean in means
             for answer in store.answers.worst(
                 scorer=mean.scorer,
-                service=mean.service,
+                service=mean.service or None,
                 route=mean.route if isinstance(mean, RouteMean) else None,
                 fingerprint=mean.fingerprint,
                 low=low,

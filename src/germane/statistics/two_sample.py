@@ -156,8 +156,12 @@ def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
     )
 
 
-def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list[Comparison]:
+def mark_significant_drops(
+    lines: Iterable[Comparison], min_drop: float, level: float = SIGNIFICANCE_LEVEL
+) -> list[Comparison]:
     """Set the finding of significant drops to ``dropped``, using Holm's correction for multiple comparisons.
+
+    ``level`` is the nominal probability, over all lines, of reporting at least one drop if there is none.
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6,
     1979.
@@ -174,7 +178,7 @@ def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list
                 p_values.append((0.5 * math.erfc(Z * beyond / half / math.sqrt(2)), index))
     p_values.sort()
     for rank, (p_value, index) in enumerate(p_values):
-        if p_value > SIGNIFICANCE_LEVEL / (len(p_values) - rank) * (1 + 1e-9):
+        if p_value > level / (len(p_values) - rank) * (1 + 1e-9):
             break
         marked[index] = replace(marked[index], finding="dropped")
     return marked

@@ -66,6 +66,7 @@ def comparison(request: Request, context: InsightContext) -> Response:
         "scorer": insight.scorer,
         "scorers": insight.scorers,
         "services": insight.services,
+        "shown_service": insight.service,
     }
     return render(request, context, view, "comparison.html", **content)
 

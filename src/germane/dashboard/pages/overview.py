@@ -43,12 +43,13 @@ def overview(request: Request, context: InsightContext) -> Response:
         return start(request, context)
     view = parse_view_params(request, context)
     overview = load_overview(context, view)
-    last_day = overview.last_day
-    reference, period = last_day.reference, last_day.reference_period
-    period_name = "" if period is None else describe_period(period, view)
+    fleet = overview.fleet
+    day = fleet.day
+    reference, period = (None, None) if day is None else (day.reference, day.reference_period)
     # With a single route, the route's line would hide the service's line.
     has_others = len(overview.cards) + len(overview.routes_without_card) > 1
-    failing = next((card for card in overview.cards if card.route in overview.dropped and has_others), None)
+    failing = next((card for card in overview.cards if card.dropped and has_others), None)
+    names = {"scorer": fleet.scorer, "service": fleet.service}
     trend = TrendChart(
         points=chart_points(overview.buckets),
         since=view.since,
@@ -56,12 +57,12 @@ def overview(request: Request, context: InsightContext) -> Response:
         bucket=overview.bucket,
         zone=view.zone,
         baseline=reference.mean if reference is not None and reference.has_min_samples else None,
-        baseline_name=period_name,
+        baseline_name="" if period is None else describe_period(period, view),
         markers=overview.markers,
-        title=f"{humanize(last_day.scorer or 'scores')} over time",
+        title=f"{humanize(fleet.scorer or 'scores')} over time",
         name="trend",
         root=root_of(request.scope),
-        answers=view.link_without_range("/answers", scorer=last_day.scorer, service=last_day.service),
+        answers=view.link_without_range("/answers", **names),
         failing=chart_points(failing.buckets) if failing else (),
         failing_name=failing.route if failing else "",
     )
@@ -82,14 +83,14 @@ def overview(request: Request, context: InsightContext) -> Response:
     cards = [(card, sparkline_svg(chart, scale=scale)) for card, chart in zip(overview.cards, charts, strict=True)]
     content: dict[str, Any] = {
         "overview": overview,
-        "last_day": last_day,
-        "scorer_title": scorer_title(last_day.scorer),
-        "period_name": period_name,
+        "fleet": fleet,
+        "scorer_title": scorer_title(fleet.scorer),
         "sampling": describe_sampling(context.settings, overview.coverage),
         "trend": trend_figure(trend),
         "cards": cards,
-        "scorers": last_day.scorers,
-        "scorer": last_day.scorer,
+        "scorers": fleet.scorers,
+        "services": fleet.services,
+        "scorer": fleet.scorer,
         "status": overview.status,
         "saved_views": list_saved_views(context),
     }
@@ -121,6 +122,7 @@ def route(request: Request, context: InsightContext) -> Response:
         with_status=False,
         scorers=insight.scorers,
         services=insight.services,
+        shown_service=insight.service,
         sampling=describe_sampling(context.settings, insight.coverage_of_day),
     )
 
@@ -134,6 +136,7 @@ def usage(request: Request, context: InsightContext) -> Response:
         "scorer": service.scorer,
         "scorers": service.scorers,
         "services": service.services,
+        "shown_service": service.service,
     }
     return render(request, context, view, "usage.html", **content)
 

@@ -12,6 +12,6 @@ __all__ = [
     "FILTERS", "comparison_sentence", "context_sentence", "describe_period", "finding_sentence", "not_enough_data",
     "report_sentence", "verdict_sentence",
 ]  # fmt: skip
-_SENTENCES = (verdict_sentence, comparison_sentence, context_sentence, finding_sentence)
+_SENTENCES = (describe_period, verdict_sentence, comparison_sentence, context_sentence, finding_sentence)
 FILTERS = {**formatting.FILTERS, **{function.__name__: function for function in _SENTENCES}}
 """Filters for page and report templates, by name."""

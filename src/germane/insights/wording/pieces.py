@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import Formatter
 from typing import Literal
+from urllib.parse import quote, urlencode
 
+from germane import sanitize
 from germane.insights.formatting import route_path
 from germane.phrasing import select_parts
 
@@ -44,6 +46,13 @@ def fill_sentence(template: str, /, **values: object) -> Sentence:
     return tuple(pieces)
 
 
-def route_or_service(route: str | None) -> Sentence:
-    """Return a link to a route, or a phrase for the whole service if ``route`` is None."""
-    return (Piece("the service as a whole", "strong") if route is None else Piece(route, "route", route_path(route)),)
+def route_or_service(route: str | None, service: str | None = None) -> Sentence:
+    """Return a link to a route, or a phrase for the whole service if ``route`` is None. Name the service if given."""
+    name = sanitize.line(service, 60)
+    if route is None:
+        return (Piece(f"the service {name} as a whole" if service else "the service as a whole", "strong"),)
+    if not service:
+        return (Piece(route, "route", route_path(route)),)
+    query = urlencode({"service": service}, quote_via=quote, errors="replace")
+    path = route_path(route)
+    return (Piece(route, "route", f"{path}{'&' if '?' in path else '?'}{query}"), Piece(f" of {name}"))

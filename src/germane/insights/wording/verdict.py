@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -17,7 +18,7 @@ from germane.insights.formatting import (
     scorer_title,
 )
 from germane.insights.situation import Situation
-from germane.insights.verdict import Movement, Unscored, Verdict
+from germane.insights.verdict import Movement, Unscored, Verdict, VerdictState
 from germane.insights.wording.phrases import (
     describe_counts,
     describe_mean,
@@ -29,30 +30,56 @@ from germane.phrasing import fill
 from germane.score import UnscoredReason
 from germane.statistics import Estimate
 
-_END: Final = "[; also on {more}][; {recovering}]. [{deploy}. ]{answers:See the worst answers}{alerts}"
+_END: Final = (
+    "[; also on {more}][; {recovering}][; not judged: {unjudged}]. [{deploy}. ]{answers:See the worst answers}{alerts}"
+)
 VERDICTS: Final[Mapping[str, str]] = {
-    "worse": "**{title} fell on** {place}[. {period}: {after}][, compared with {before}][, since about {onset}]" + _END,
-    "low_score_rate": "**More answers have low scores on** {place}: {message}" + _END,
-    "noncommittal_rate": "**More answers are refusals on** {place}: {message}" + _END,
-    "better": "**{title} rose on** {place}. {period}: {after}, compared with {before}[; also on {more}].",
-    "unchanged": (
-        "**No clear change** on {extent} in the last 24 h: {current}[, compared with {reference}]"
-        "[; {few} of {routes} routes had too few answers to compare]."
+    "worse": (
+        "**{lead}{title} fell{most} on** {place}[. {period}: {after}][, compared with {before}][, since about {onset}]"
+    )
+    + _END,
+    "low_score_rate": "**{lead}{More} answers have low scores on** {place}: {message}" + _END,
+    "noncommittal_rate": "**{lead}{More} answers are refusals on** {place}: {message}" + _END,
+    "better": (
+        "**{lead}{title} rose{most} on** {place}. {period}: {after}, compared with {before}[; also on {more}]"
+        "[; not judged: {unjudged}]."
     ),
-    "new": "**{title} is** {current} in the last 24 h; there is nothing to compare it with yet[: {few_before} before].",
-    "judge_changed": "**The judge changed, so scores cannot be compared yet.** {new_judge}: {current}.",
-    "few": "**Not enough data** in the last 24 h ({counts}).",
-    "unscored": "**{unscored}:** {cause} {worker:Open the worker page}",
+    "unchanged": (
+        "**No clear change** on {extent} in the last 24 h[: {current}][, compared with {reference}]"
+        "[; {few} of {routes} routes had too few answers to compare][; not judged: {unjudged}]."
+    ),
+    "new": (
+        "[{service}: ]**{title} is** {own} in the last 24 h; there is nothing to compare it with yet"
+        "[: {few_before} before][; not judged: {unjudged}]."
+    ),
+    "judge_changed": (
+        "[{service}: ]**The judge changed, so scores cannot be compared yet.** {new_judge}: {own}"
+        "[; not judged: {unjudged}]."
+    ),
+    "few": "[{service}: ]**Not enough data** in the last 24 h ({counts})[; not judged: {unjudged}].",
+    "unscored": "[{service}: ]**{unscored}:** {cause}[ Not judged: {unjudged}.] {worker:Open the worker page}",
     "stale": (
         "**The newest answer is {age} old.** No answer has arrived since {answered_at}. Check that the application "
         "runs and writes to this database: run germane doctor. {worker:Open the worker page}"
     ),
-    "silent": "**No answer arrived on this route in the last 24 h.**",
+    "silent": "**No answer arrived {source} in the last 24 h.**[ Not judged: {unjudged}.]",
     "empty": "**No answer has been captured yet.** {start:Instrument your application}",
 }
 """Sentences by state, or by the type of the alert for alerts about a share of answers."""
+UNJUDGED: Final[Mapping[VerdictState, str]] = {
+    "unscored": "no answer was scored",
+    "judge_changed": "the judge changed",
+    "new": "nothing to compare with yet",
+    "few": "not enough data",
+    "stale": "no answer in the last 24 h",
+    "silent": "no answer in the last 24 h",
+    "empty": "no answer yet",
+}
+"""Why the answers of a service cannot be compared, in a list of services."""
+MAX_UNJUDGED: Final = 3
+"""Maximum number of services in that list."""
 PERIODS: Final[Mapping[str, str]] = {
-    "day": "Last 24 h",
+    "day": "Last {hours}",
     "onset": "Since about {onset}",
     "window": "In the {window} before {evaluated_at}",
     "evaluation": "Until {evaluated_at}",
@@ -99,7 +126,7 @@ Values = dict[str, object]
 def verdict_sentence(verdict: Verdict) -> Sentence:
     """Return the verdict in one sentence."""
     dates = DateFormatter(verdict.situation.now, verdict.situation.zone)
-    values = _situation_values(verdict.situation, dates)
+    values = _situation_values(verdict, dates) | {"unjudged": _unjudged(verdict)}
     kind: str = "worse" if verdict.state == "recovering" else verdict.state
     if verdict.movements:
         first = verdict.movements[0]
@@ -116,20 +143,38 @@ def report_sentence(verdict: Verdict) -> str:
     return re.sub(r"(\s+or)*\s*$", "", text)
 
 
-def _situation_values(situation: Situation, dates: DateFormatter) -> Values:
+def _unjudged(verdict: Verdict) -> str | None:
+    """Return the services whose answers cannot be compared, such as "shop (not enough data) and 2 more services"."""
+    parts = [f"{sanitize.line(situation.service, 60)} ({UNJUDGED[state]})" for situation, state in verdict.unjudged]
+    more = len(parts) - MAX_UNJUDGED
+    shown = ", ".join(parts[:MAX_UNJUDGED])
+    return f"{shown} and {sanitize.count_noun(more, 'more service')}" if more > 0 else shown or None
+
+
+def _situation_values(verdict: Verdict, dates: DateFormatter) -> Values:
+    situation = verdict.situation
     current, reference, answered_at = situation.current, situation.reference, situation.answered_at
     has_enough = current is not None and current.has_min_samples
-    few = sum(not line.is_comparable and line.after is not None for line in situation.routes)
-    return {
+    is_one = len(verdict.situations) == len(verdict.unjudged) + 1
+    service = sanitize.line(situation.service, 60) if situation.is_named and situation.service else None
+    if is_one:
+        means: Values = {
+            "current": current and describe_mean(current),
+            "reference": reference and describe_reference(reference, situation.reference_period, dates),
+        }
+    else:  # means of several services are never averaged
+        means = {}
+    return means | {
         "title": scorer_title(situation.scorer),
-        "extent": "any route" if situation.route is None else "this route",
-        "current": current and describe_mean(current),
+        "extent": _extent(verdict, service if is_one else None),
+        "service": service,
+        "source": "on this route" if situation.route is not None else f"from {service}",
+        "own": current and describe_mean(current),
         "counts": current and describe_counts(current),
         "new_judge": "Mean with the new judge in the last 24 h" if has_enough else "New judge",
-        "reference": reference and describe_reference(reference, situation.reference_period, dates),
         "few_before": None if reference is None or reference.has_min_samples else not_enough_data(reference),
-        "few": few or None,
-        "routes": len(situation.routes),
+        "few": verdict.n_few or None,
+        "routes": f"{verdict.n_routes:,}",
         "answered_at": answered_at and dates.date_time(answered_at),
         "age": answered_at and format_whole_hours(situation.now - answered_at),
         "worker": "/worker",
@@ -137,38 +182,70 @@ def _situation_values(situation: Situation, dates: DateFormatter) -> Values:
     }
 
 
+def _extent(verdict: Verdict, service: str | None) -> str:
+    """Return the routes that were compared, such as "any of 20 routes of shop"."""
+    if verdict.situation.route is not None:
+        return "this route"
+    compared = verdict.n_routes - verdict.n_few
+    extent = "any route" if compared < 2 else f"any of {compared:,} routes"
+    return f"{extent} of {service}" if service else extent
+
+
 def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) -> Values:
     """Return the values about the largest change, with links to its answers and alerts."""
-    situation, alert, (before, after), began = verdict.situation, first.alert, first.levels, verdict.began
-    onset = began and dates.date_time(began)
-    deploy = verdict.onset and verdict.onset.deploy
-    since = {"window": "24h"} if began is None else {"since": began.isoformat()}
-    more = len(verdict.movements) - 1
-    query = since | {"sort": "lowest"} | ({} if first.route is None else {"route": first.route})
+    situation, alert, (before, after), began = first.situation, first.alert, first.levels, verdict.began
+    onset, deploy = began and dates.date_time(began), verdict.onset and verdict.onset.deploy
+    service = situation.service if situation.is_named else None
     links = [fill_sentence(" or {alert:the alert}", alert=f"/alerts/{quote_segment(one.id)}") for one in verdict.alerts]
+    return (
+        _lead_values(verdict, first)
+        | {
+            "place": route_or_service(first.route, service),
+            "period": after and _period(first, dates),
+            "after": after and describe_mean(after),
+            "before": before
+            and describe_reference(before, situation.reference_period if isinstance(before, Estimate) else None, dates),
+            "onset": None if after and first.period == "onset" else onset,  # the period states it
+            "deploy": deploy and f"{deploy[:1].upper()}{deploy[1:]}",
+            "message": alert and describe_alert(alert, dates.date_time).rstrip("."),
+            "recovering": RECOVERING if verdict.state == "recovering" else None,
+            "answers": _answers_path(began, first.route, service),
+            "alerts": tuple(piece for link in links for piece in link),
+        }
+    )
+
+
+def _lead_values(verdict: Verdict, first: Movement) -> Values:
+    """Return the beginning of the sentence. A verdict on several routes begins with their number."""
+    title, routes, more = scorer_title(first.situation.scorer), len(verdict.routes), len(verdict.movements) - 1
+    if first.situation.route is not None or first.route is None:
+        also = sanitize.count_noun(more, "more route") if more else None
+        return {"lead": "", "title": title, "More": "More", "most": "", "more": also}
+    total, word = sanitize.count_noun(verdict.n_routes, "route"), "worse" if verdict.is_worse else "better"
     return {
-        "place": route_or_service(first.route),
-        "period": after and _period(first, dates),
-        "after": after and describe_mean(after),
-        "before": before
-        and describe_reference(before, situation.reference_period if isinstance(before, Estimate) else None, dates),
-        "onset": None if after and first.period == "onset" else onset,  # the period states it
-        "deploy": deploy and f"{deploy[:1].upper()}{deploy[1:]}",
-        "message": alert and describe_alert(alert, dates.date_time).rstrip("."),
-        "more": sanitize.count_noun(more, "more route") if more else None,
-        "recovering": RECOVERING if verdict.state == "recovering" else None,
-        "answers": f"/answers?{urlencode(query, quote_via=quote, errors='replace')}",
-        "alerts": tuple(piece for link in links for piece in link),
+        "lead": f"{routes:,} of {total} got {word}: ",
+        "title": title[:1].lower() + title[1:],
+        "More": "more",
+        "most": " most" if routes > 1 else "",
     }
+
+
+def _answers_path(began: datetime | None, route: str | None, service: str | None) -> str:
+    """Return the path of the answers since the onset, lowest score first."""
+    since = {"window": "24h"} if began is None else {"since": began.isoformat()}
+    query = since | {"sort": "lowest", "route": route, "service": service}
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"/answers?{urlencode(given, quote_via=quote, errors='replace')}"
 
 
 def _period(movement: Movement, dates: DateFormatter) -> str:
     alert = movement.alert
+    hours = movement.hours
     if alert is None:
-        return PERIODS[movement.period]
+        return fill(PERIODS[movement.period], hours=hours)
     times = {"onset": alert.onset, "evaluated_at": alert.evaluated_at}
     shown = {name: moment and dates.date_time(moment) for name, moment in times.items()}
-    return fill(PERIODS[movement.period], **shown, window=format_seconds(alert.window or 0.0))
+    return fill(PERIODS[movement.period], **shown, hours=hours, window=format_seconds(alert.window or 0.0))
 
 
 def _unscored_values(unscored: Unscored, situation: Situation, dates: DateFormatter) -> Values:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 
 from germane.errors import UsageError
-from germane.statistics import Comparison, Comparisons, Estimate, TimeWindow, mark_significant_drops, standardize
+from germane.statistics import (
+    SIGNIFICANCE_LEVEL,
+    Comparison,
+    Comparisons,
+    Estimate,
+    TimeWindow,
+    mark_significant_drops,
+    standardize,
+)
 from germane.storage.trends.summaries import RouteSummary
 
 Whole = tuple[str, str, str]
@@ -20,16 +28,17 @@ def compare_summaries(
     *,
     min_drop: float = 0.0,
     whole: bool = True,
+    level: float = SIGNIFICANCE_LEVEL,
 ) -> Comparisons:
     """Compare two summaries.
 
-    Drops are reported only if they are significantly larger than ``min_drop``. With ``whole``, services are also
-    compared as a whole.
+    Drops are reported only if they are significantly larger than ``min_drop`` at the significance ``level``. With
+    ``whole``, services are also compared as a whole.
     """
     old = list(before)
     lines = routes(old, after)
     service_lines = services(lines, old) if whole else []
-    marked = mark_significant_drops([*service_lines, *lines], min_drop)
+    marked = mark_significant_drops([*service_lines, *lines], min_drop, level)
     return Comparisons(
         before=windows[0],
         after=windows[1],

@@ -83,8 +83,8 @@ class TrendRequest:
     """UTC."""
     bucket: BucketGrid | None = None
     """The buckets; None for the whole window as one bucket."""
-    equal: Mapping[str, str] = field(default_factory=dict)
-    """Required values of ``service``, ``route`` and ``scorer``."""
+    equal: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    """Required values of ``service``, ``route`` and ``scorer``. ``routes`` has several values of ``route``."""
     dimension: str = ""
     """Dimension to break down by; empty for none."""
 

@@ -107,6 +107,8 @@ OUTCOME_COUNTS: Final = Measure(
     [rollup_count.c.count],
 )
 """Number of exchanges by outcome and reason."""
+ROUTES: Final = "routes"
+"""Name of the parameter with the names of several routes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,10 @@ def _bucket(moment: Any, grouping: Grouping) -> list[ColumnElement[int]]:
 def _equal(table: Any, grouping: Grouping) -> list[ColumnElement[bool]]:
     # For exchanges, force the time index: SQLite would use the route index, which does not contain proxy scores.
     column = Unindexed if table is exchange else lambda name: name
-    return [column(table.c[name]) == bindparam(name) for name in grouping.equal if name in table.c]
+    conditions = [column(table.c[name]) == bindparam(name) for name in grouping.equal if name in table.c]
+    if ROUTES in grouping.equal:
+        conditions.append(column(table.c.route).in_(bindparam(ROUTES, expanding=True)))
+    return conditions
 
 
 def _plain(keys: Sequence[Any]) -> list[Any]:

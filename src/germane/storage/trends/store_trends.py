@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
@@ -11,7 +11,8 @@ from sqlalchemy import select
 
 from germane.annotation import Marker
 from germane.errors import UsageError
-from germane.statistics import Comparisons, TimeWindow
+from germane.score import MIN_SAMPLES
+from germane.statistics import Comparisons, TimeWindow, estimate_group
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching, within
@@ -20,19 +21,19 @@ from germane.storage.db.tables import marker
 from germane.storage.trends import attribute_means, comparisons, usage
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
+from germane.storage.trends.statements import ROUTES
 from germane.storage.trends.steps import Runs
 from germane.storage.trends.summaries import (
     Bucket,
     CoverageBucket,
+    RecentMean,
     RouteMean,
     RouteSummary,
     WindowSummary,
     WindowSums,
-    WindowTrend,
     build_buckets,
     coverage_of,
     merge_groups,
-    sum_by,
 )
 from germane.storage.trends.usage import CostBucket, DurationBucket, NewestBuckets
 
@@ -222,40 +223,52 @@ class TrendReader(StoreComponent):
 class TrendStore(TrendReader):
     """Extends :class:`TrendReader` with queries for alert rules and dashboard pages, and with writing markers."""
 
-    def window_trend(
+    def routes_over_time(
         self,
         *,
         scorer: str,
         bucket: timedelta,
         since: datetime,
         until: datetime,
-        service: str | None = None,
+        routes: Collection[str],
         timezone: tzinfo = UTC,
-    ) -> WindowTrend:
-        """Return the results of :meth:`over_time` without histograms, overall and by route, from one snapshot."""
-        grid = BucketGrid(_seconds(bucket), timezone)
-        request = _request(since, until, grid, None, scorer=scorer, service=service)
+    ) -> list[Bucket]:
+        """Return the results of :meth:`over_time` for the routes with these names, in each service that has them.
+
+        Histograms are not read.
+        """
+        grid, names = BucketGrid(_seconds(bucket), timezone), ("service", "route")
+        request = _request(since, until, grid, None, scorer=scorer)
+        request = replace(request, equal={**request.equal, ROUTES: sorted(routes)})
         with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
-            groups = reading.scores(("route", "fingerprint"), histograms=False)
-            counts = {} if grid.length % MINUTE else reading.counts(("route",))
-            proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
-        place = {"service": service or "", "route": "", "scorer": scorer}
-        # The keys are (bucket number, route, fingerprint); those of counts and proxies have no fingerprint.
-        overall = build_buckets(
-            merge_groups(groups, lambda key: (key[0], key[2])),
-            sum_by(counts, lambda key: key[:1]),
-            sum_by(proxies, lambda key: key[:1]),
-            (),
-            place,
-            grid,
-        )
-        by_route = build_buckets(groups, counts, proxies, ("route",), place, grid)
-        whole = WindowSums(
-            merge_groups(groups, lambda key: (place["service"], key[1], scorer, key[2])),
-            sum_by(counts, lambda key: (place["service"], key[1], scorer)),
-            sum_by(proxies, lambda key: (place["service"], key[1])),
-        )
-        return WindowTrend(overall=overall, by_route=by_route, summary=whole.summarize(request.since, request.until))
+            groups = reading.scores((*names, "fingerprint"), histograms=False)
+            counts = {} if grid.length % MINUTE else reading.counts(names)
+            proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
+        return build_buckets(groups, counts, proxies, names, {"service": "", "route": "", "scorer": scorer}, grid)
+
+    def recent_means(self, *, scorer: str, since: datetime, until: datetime) -> list[RecentMean]:
+        """Return the means of each route over periods that end at ``until``, of whole hours up to the whole window.
+
+        The shortest period of a route is the first one with at least 20 scores, and each longer one has at least half
+        as many more. Means are not corrected with proxy scores.
+        """
+        grid = BucketGrid(3600)
+        request = _request(since, until, grid, None, scorer=scorer)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
+            groups = reading.scores((*_NAMES[:2], "fingerprint"), histograms=False)
+        means: list[RecentMean] = []
+        totals: dict[Key, tuple[Group, float]] = {}
+        for (number, *place), group in sorted(groups.items(), key=lambda item: -item[0][0]):
+            total, needed = totals.get(tuple(place), (Group(dict.fromkeys(group.sums, 0), group.latest), MIN_SAMPLES))
+            total.add(group.sums, group.latest)
+            if total.sums["n"] >= needed:
+                needed = 1.5 * total.sums["n"]
+                service, route, fingerprint = place
+                estimate = estimate_group(total.sums, None, {}, scorer, fingerprint)
+                start = max(since, grid.start(number))
+                means.append(RecentMean(service, route, fingerprint, start, estimate))
+            totals[tuple(place)] = total, needed
+        return means
 
     def means(
         self,

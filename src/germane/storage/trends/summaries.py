@@ -30,6 +30,8 @@ class Bucket(Estimate):
     another."""
     group: str | None = None
     """The scores' route, service or label; None without a breakdown."""
+    service: str | None = None
+    """The scores' service, in a breakdown by service and route."""
     coverage: Coverage | None = None
     """Coverage of all exchanges in the bucket, across fingerprints; None in a breakdown by label, and for buckets whose
     length is not a multiple of one minute."""
@@ -49,6 +51,18 @@ class RouteMean(Estimate):
     """Time of the latest scored answer; UTC."""
     label: str | None = None
     """Label in the requested dimension; None without a breakdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentMean:
+    """The estimate for one service, route and fingerprint since a time."""
+
+    service: str
+    route: str
+    fingerprint: str
+    since: datetime
+    """UTC."""
+    estimate: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +98,6 @@ class WindowSummary:
     services: Sequence[ServiceSummary]
     coverage: Sequence[Coverage]
     """Coverage by service, route and scorer, including combinations without scores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTrend:
-    """The scores of one scorer over time, read from a single snapshot."""
-
-    overall: Sequence[Bucket]
-    """Buckets for all routes together."""
-    by_route: Sequence[Bucket]
-    """Buckets for each route."""
-    summary: WindowSummary
-    """Means and coverage for the whole window. If no service was selected, the services are treated as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,12 +223,12 @@ def build_buckets(
     """
     width = 1 + len(names)
     fingerprint_counts = Counter(key[:width] for key in groups)
-    judges: dict[str | None, set[str]] = {}
+    judges: dict[Key, set[str]] = {}
     buckets = []
     for key, group in sorted(groups.items(), key=lambda item: (item[0][0], item[1].latest, item[0][1:])):
         columns, fingerprint, labels = key[1:width], key[width], key[width + 1 :]
-        label = next(map(str, columns or labels), None)
-        known, judge_changed = judges.setdefault(label, set()), False
+        label = next(map(str, (columns or labels)[-1:]), None)
+        known, judge_changed = judges.setdefault(columns or labels, set()), False
         if fingerprint != EXTERNAL_FINGERPRINT:  # external scores do not replace a judge
             judge_changed = bool(known) and fingerprint not in known
             known.add(fingerprint)
@@ -239,11 +241,14 @@ def build_buckets(
                 fingerprint=fingerprint,
                 judge_changed=judge_changed,
                 group=label,
+                service=columns[0] if len(columns) > 1 else None,
                 coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
                 **_estimated(group, usable, outcomes or {}, place["scorer"], fingerprint),
             )
         )
-    return sorted(buckets, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
+    return sorted(
+        buckets, key=lambda bucket: (bucket.start, bucket.service or "", bucket.group or "", bucket.fingerprint)
+    )
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:

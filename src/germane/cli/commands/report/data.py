@@ -14,14 +14,12 @@ from germane.cli.core.render import (
     learning_as_dicts,
 )
 from germane.insights import (
-    DEFAULT_WINDOW,
     MEAN_HEADINGS,
-    WINDOWS,
     InsightContext,
     ViewParams,
     choose_scorer,
     choose_service,
-    load_assessment,
+    load_fleet,
     mean_cells,
     report_sentence,
 )
@@ -173,7 +171,6 @@ def report_view(settings: Settings, report: ReportData) -> ViewParams:
 def load_verdict(store: TrackingStore, settings: Settings, report: ReportData) -> tuple[str, str]:
     """Return the dashboard's verdict at the end of the report's window: a sentence and its tone."""
     context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
-    # Use the overview's default window, so that the report and the page give the same verdict.
-    view = replace(report_view(settings, report), since=report.until - WINDOWS[DEFAULT_WINDOW])
-    verdict = load_assessment(context, view, report.until).verdict
+    view = replace(report_view(settings, report), scorer=None, service=report.service)
+    verdict = load_fleet(context, view, report.until).verdict
     return report_sentence(verdict), verdict.tone

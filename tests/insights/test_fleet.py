@@ -1,0 +1,183 @@
+"""The read model of all services: shared reference periods and the grid of routes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.insights.situations import FELL, NOW, STEADY, drop_alert, estimate, make_situation, plain_text
+
+from germane.insights.context import WINDOWS, ViewParams
+from germane.insights.fleet import share_periods
+from germane.insights.grid import MAX_CELLS, MAX_ROWS, GridRoute, build_grid, grid_length, grid_rows
+from germane.insights.situation import ComparisonPeriod, Situation
+from germane.insights.verdict import build_verdict
+from germane.insights.wording import verdict_sentence
+from germane.storage import Bucket
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+HOURS = st.integers(0, 24 * 60)
+
+
+def of_service(name: str, *given: Any, **more: Any) -> Situation:
+    """Return the situation of one of several services."""
+    situation = make_situation(*given, **more)
+    compared = situation.comparisons
+    if compared is not None:
+        compared = replace(compared, routes=[replace(line, service=name) for line in compared.routes])
+    return replace(situation, service=name, is_named=True, comparisons=compared)
+
+
+def test_the_verdict_on_several_services_names_the_service_of_the_largest_drop() -> None:
+    """It counts the routes of all services, and its links select the service."""
+    verdict = build_verdict(of_service("shop", STEADY), of_service("billing", FELL))
+    sentence = verdict_sentence(verdict)
+
+    assert plain_text(sentence).startswith(
+        "1 of 4 routes got worse: relevancy fell on docs-search of billing. Last 24 h"
+    )
+    assert [piece.href for piece in sentence if piece.href] == [
+        "/r/docs-search?service=billing",
+        "/answers?window=24h&sort=lowest&route=docs-search&service=billing",
+    ]
+
+
+def test_routes_of_several_services_with_the_same_name_are_counted_separately() -> None:
+    """The largest drop comes first."""
+    worse = {"docs-search": ((0.9, 803), (0.3, 57))}
+
+    verdict = build_verdict(of_service("shop", FELL), of_service("billing", worse))
+
+    assert verdict.places == (("billing", "docs-search"), ("shop", "docs-search"))
+    assert plain_text(verdict_sentence(verdict)).startswith(
+        "2 of 3 routes got worse: relevancy fell most on docs-search of billing."
+    )
+
+
+def test_a_verdict_lists_services_that_cannot_be_judged() -> None:
+    """A quiet service does not hide that another one has no scores."""
+    silent = of_service("billing", {}, None, comparisons=None)
+    few = of_service("mail", {"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7))
+
+    quiet = build_verdict(of_service("shop", STEADY), silent, few)
+    none = build_verdict(silent, few)
+
+    assert (quiet.state, quiet.tone) == ("unchanged", "")
+    assert plain_text(verdict_sentence(quiet)).endswith(
+        "not judged: mail (not enough data), billing (no answer in the last 24 h)."
+    )
+    assert plain_text(verdict_sentence(none)) == (
+        "mail: Not enough data in the last 24 h (n=7, need 20); not judged: billing (no answer in the last 24 h)."
+    )
+
+
+def test_means_of_several_services_are_never_averaged() -> None:
+    """Without a change, the sentence states no mean, because there is no common one."""
+    verdict = build_verdict(of_service("shop", STEADY), of_service("billing", STEADY))
+
+    assert plain_text(verdict_sentence(verdict)) == "No clear change on any of 4 routes in the last 24 h."
+    assert verdict.change is None
+
+
+def test_the_change_of_a_verdict_is_that_of_the_route_it_names() -> None:
+    """So the tile below the verdict never contradicts it."""
+    change = build_verdict(make_situation(FELL, alerts=[drop_alert()])).change
+
+    assert change is not None
+    assert change.route == "docs-search"
+    assert change.drop > 0.2
+
+
+@given(st.lists(st.tuples(HOURS, st.integers(1, 24 * 60)), max_size=40))
+def test_shared_periods_are_within_each_period_and_at_least_half_as_long(drawn: list[tuple[int, int]]) -> None:
+    """Each period belongs to exactly one group."""
+    periods = {
+        index: ComparisonPeriod(since=NOW + start * HOUR, until=NOW + (start + length) * HOUR)
+        for index, (start, length) in enumerate(drawn)
+    }
+
+    groups = share_periods(periods)
+
+    assert sorted(index for _, members in groups for index in members) == sorted(periods)
+    for (since, until), members in groups:
+        for index in members:
+            assert periods[index].since <= since < until <= periods[index].until
+            assert until - since >= (periods[index].until - periods[index].since) / 2
+
+
+def test_periods_that_differ_by_hours_are_shared() -> None:
+    """The number of queries does not grow with the number of services."""
+    periods = {index: ComparisonPeriod(since=NOW - 8 * DAY + index * HOUR, until=NOW - 2 * DAY) for index in range(50)}
+
+    assert len(share_periods(periods)) == 1
+
+
+def view_of(length: timedelta, zone: str = "UTC") -> ViewParams:
+    """Return a view of the time until now."""
+    return ViewParams(window="", since=NOW - length, until=NOW, zone=ZoneInfo(zone))
+
+
+def bucket(start: datetime, mean: float, n: int, fingerprint: str = "f1") -> Bucket:
+    """Return the scores in one cell."""
+    return Bucket(start=start, fingerprint=fingerprint, **estimate(mean, n))
+
+
+def row(*buckets: Bucket, level: float | None = 0.8) -> GridRoute:
+    """Return a route with these scores."""
+    return GridRoute(service="shop", route="ask", dropped=False, level=level, fingerprint="f1", buckets=buckets)
+
+
+def test_a_cell_shows_the_difference_from_the_usual_level_with_its_sign() -> None:
+    """Cells without scores are empty, and cells with few scores or without a level look different."""
+    midnight = NOW.replace(hour=0, minute=0)
+    given = [
+        bucket(midnight - 3 * DAY, 0.8, 40),
+        bucket(midnight - 2 * DAY, 0.55, 40),
+        bucket(midnight - DAY, 0.99, 7),
+        bucket(midnight, 0.5, 40, "f2"),
+    ]
+
+    grid = build_grid(view_of(4 * DAY), [row(*given), row(given[1], level=None)], hidden=3)
+
+    first, second = grid.rows
+    assert [start.day for start in grid.columns] == [16, 17, 18, 19, 20]
+    assert [cell and (cell.style, cell.text) for cell in first.cells] == [
+        None,
+        ("e", ".00"),
+        ("d2", "\u2212.25"),
+        ("u2 f", "+.19"),
+        ("e", ".50"),
+    ]
+    assert second.cells[2] is not None
+    assert (second.cells[2].style, second.cells[2].text) == ("e", ".55")
+    assert (grid.hidden, grid.unit) == (3, "day")
+
+
+@given(
+    st.sampled_from([*WINDOWS.values(), 3 * HOUR, 40 * HOUR, 400 * DAY]),
+    st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]),
+)
+def test_the_cells_of_a_row_cover_the_window_without_gaps(length: timedelta, zone: str) -> None:
+    """Each link leads to exactly the answers of its cell."""
+    view = view_of(length, zone)
+    starts = build_grid(view, [row()], 0).columns
+    filled = [bucket(start.astimezone(UTC), 0.5, 30) for start in starts]
+
+    cells = [cell for cell in build_grid(view, [row(*filled)], 0).rows[0].cells if cell is not None]
+
+    assert (cells[0].since, cells[-1].until) == (view.since, view.until)
+    assert all(one.until == other.since for one, other in pairwise(cells))
+    for cell in cells:
+        ends = dict(part.split("=") for part in cell.query.split("&"))
+        assert {name: datetime.fromisoformat(end) for name, end in ends.items()} == {
+            "since": cell.since.replace(microsecond=0),
+            "until": cell.until.replace(microsecond=0),
+        }
+    assert len(cells) * grid_rows(view) <= MAX_CELLS + grid_rows(view)
+    assert grid_rows(view) <= MAX_ROWS
+    assert grid_length(view) == HOUR or grid_length(view) % DAY == timedelta()
