@@ -51,7 +51,8 @@ def texts(found: Incident) -> Iterator[tuple[str, str]]:
         paths += [] if found.alert is None else [f"/alerts/{found.alert.id}"]
         for path in paths:
             html = unescape(client.get(path).text)
-            verdict = html.partition('class="verdict')[2].partition('class="verdict')[0][:4000]
+            about = html.partition('id="grid"')[0]  # the links of cells select hours and days
+            verdict = about.partition('class="verdict')[2].partition('class="verdict')[0][:4000]
             yield path, re.sub(r"<(?!a )[^>]+>", "", verdict)
     report = load_report(found.store, NOW - timedelta(days=7), service=found.service, route=None)
     yield "report", load_verdict(found.store, found.settings, report)[0]
