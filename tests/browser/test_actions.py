@@ -20,7 +20,8 @@ def test_a_second_label_replaces_the_first_and_the_count_is_updated(visitor: Vis
     page = visitor(site).look(site.url(f"/a/{answer}"))
     page.get_by_label("Comment (optional)").fill("exactly what I asked for")
     page.get_by_role("button", name="Yes, it does").click()
-    expect(page.get_by_role("status").first).to_have_text("Label stored: the answer addresses the question.")
+    expect(page.get_by_role("status").first).to_have_text("Label stored: the previous answer addresses the question.")
+    page.goto(site.url(f"/a/{answer}"))
     expect(page.locator("#people")).to_contain_text("exactly what I asked for")
     expect(page.locator("#people")).to_contain_text(
         re.compile(r"People disagree with this judge on \d+ of \d+ labeled")
@@ -32,13 +33,14 @@ def test_a_second_label_replaces_the_first_and_the_count_is_updated(visitor: Vis
     expect(page.locator(f'a[href*="{answer}"]')).to_have_count(1)
 
 
-def test_submitting_a_label_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
+def test_submitting_a_label_in_the_drawer_opens_the_next_answer(visitor: Visits, own: Sites) -> None:
     """A link leads from the answer back to the list."""
     site = own()
     page = visitor(site).look(site.url("/answers?route=docs-search"))
     page.locator("table.answers a[data-drawer]").first.click()
     page.get_by_role("dialog", name="Answer").get_by_role("button", name="No, it does not").click()
-    expect(page.get_by_role("status").first).to_have_text("Label stored: the answer does not address the question.")
+    status = page.get_by_role("status").first
+    expect(status).to_have_text("Label stored: the previous answer does not address the question.")
     page.get_by_role("link", name="Filtered answers").click()
     expect(page).to_have_url(site.url("/answers?route=docs-search"))
 

@@ -49,7 +49,7 @@ def test_the_next_link_follows_the_order_of_the_originating_list(one_page: Page,
 
 
 def test_answers_can_be_labeled_by_key_without_leaving_the_list(visitor: Visits, own: Callable[..., Site]) -> None:
-    """y and n label the answer, and j opens the next one; the labels are stored and shown in the list."""
+    """y and n label the answer and go on to the next one; the labels are stored, and shown and counted in the list."""
     site = own()
     page = visitor(site).look(site.url(f"/answers?route={SEARCH}"))
     links = page.locator("#list a[data-drawer]")
@@ -59,8 +59,9 @@ def test_answers_can_be_labeled_by_key_without_leaving_the_list(visitor: Visits,
     for answer, key in zip(labels, "yny", strict=True):
         expect(drawer.locator("article")).to_have_attribute("data-answer", answer)
         page.keyboard.press(key)
-        expect(drawer.get_by_role("status").first).to_contain_text("Label stored")
-        page.keyboard.press("j")
+        words = "addresses the question" if key == "y" else "does not address the question"
+        expect(drawer.get_by_role("status").first).to_contain_text(f"Label stored: the previous answer {words}")
+    expect(drawer.locator("article")).to_have_attribute("data-answer", ids(links)[3])
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
     expect(page).to_have_url(site.url(f"/answers?route={SEARCH}"))

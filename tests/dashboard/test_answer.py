@@ -6,7 +6,9 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -208,6 +210,7 @@ def test_a_label_is_shown_and_replaces_an_earlier_one(
         verdict=verdict,
         comment=" <b>no</b> ",
         back="route=docs-search",
+        next="",
     )
     text = text_of(own_page, sent.headers["location"])
     (after,) = own_week.store.labels.count_disagreements(scorer="answer_relevancy")
@@ -226,6 +229,27 @@ def test_a_label_is_shown_and_replaces_an_earlier_one(
     assert "replaced by a later label" in text_of(own_page, address)
     (last,) = own_week.store.labels.count_disagreements(scorer="answer_relevancy")
     assert last.labeled == before.labeled + 1
+
+
+def test_labels_lead_through_the_list_to_its_end(own_page: TestClient, own_week: Week) -> None:
+    """Without JavaScript too, each label opens the next answer of the list, and the last answer stays open."""
+    matching = "sort=newest&scorer=answer_relevancy&low=1&route=docs-search&window=24h"
+    listed = [row["exchange_id"] for row in own_page.get(f"/answers.json?{matching}").json()["answers"]]
+    labeled = len(own_page.get(f"/answers.json?{matching}&labeled=yes").json()["answers"])
+    assert f"· {labeled} labeled" in text_of(own_page, f"/answers?{matching}")
+    address = f"/a/{listed[0]}?{matching}"
+    for answer, following in pairwise([*listed, listed[-1]]):
+        shown = own_page.get(address, headers=HTML).text.partition('class="label-form"')[2]
+        form = {
+            name: html.unescape(re.findall(f'name="{name}" value="([^"]*)"', shown)[0]) for name in ("back", "next")
+        }
+        sent = submit_form(own_page, address, f"/a/{answer}/feedback", verdict="bad", **form)
+        address = sent.headers["location"]
+        assert urlsplit(address).path == f"/a/{following}"
+        assert dict(parse_qsl(matching)).items() <= dict(parse_qsl(urlsplit(address).query)).items()
+        assert "Label stored: the" in text_of(own_page, address)
+        assert _labels(own_week.store, own_week.store.answers.get_exchanges([answer])[answer])[-1].score == 0.0
+    assert f"· {len(listed)} labeled" in text_of(own_page, f"/answers?{matching}")
 
 
 def test_an_answer_is_placed_among_the_scores_that_its_page_shows(own_page: TestClient, own_week: Week) -> None:

@@ -92,6 +92,8 @@ class AnswerList:
     scorers: Sequence[str]
     routes: Sequence[str]
     services: Sequence[str]
+    labeled: MatchCount
+    """Number of answers with human labels that match the other conditions."""
     groups: QuestionGroups | None = None
     """The answers grouped by question, if requested; then ``answers`` is empty."""
     refusals: MatchCount | None = None
@@ -135,6 +137,7 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
         refusals=context.store.answers.count_matches(replace(search.filter, refusals=True))
         if (search.filter.state, search.filter.refusals, search.filter.label) == ("scored", None, None)
         else None,
+        labeled=context.store.answers.count_matches(replace(search.filter, labeled=True)),
         can_follow=search.sort == "newest"
         and bool(search.view.window)
         and search.after is None

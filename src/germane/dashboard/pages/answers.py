@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -93,6 +93,8 @@ LABEL_SCORES: Final = {"good": 1.0, "bad": 0.0}
 _MESSAGES: Final[Mapping[str, str]] = {
     "good": "Label stored: the answer addresses the question.",
     "bad": "Label stored: the answer does not address the question.",
+    "previous_good": "Label stored: the previous answer addresses the question.",
+    "previous_bad": "Label stored: the previous answer does not address the question.",
     "ready": "Queued for scoring. The current score stays until the new one replaces it.",
     "no_worker": "Queued for scoring, but no worker is running. Start one with germane worker.",
     "waiting": "Already queued. The answer will be retried next.",
@@ -418,7 +420,7 @@ def _load_detail(request: Request, context: InsightContext) -> AnswerDetail:
 
 
 def give_feedback(request: Request, context: InsightContext) -> Response:
-    """Store the submitted label, and redirect to the answer."""
+    """Store the submitted label, and redirect to the next answer of the list, or to the same one if it is the last."""
     detail, fields = _load_detail(request, context), form(request)
     verdict = fields.get("verdict", "")
     if verdict not in LABEL_SCORES:
@@ -426,22 +428,24 @@ def give_feedback(request: Request, context: InsightContext) -> Response:
     comment = fields.get("comment", "").strip()[:MAX_COMMENT_LENGTH] or None
     label = new_label(context, detail.exchange.id, verdict, comment)
     context.store.labels.add_feedback([label])
-    return _redirect_to_answer(request, detail, verdict)
+    following = fields.get("next", "")
+    if not following:
+        return _redirect_to_answer(request, detail.exchange.id, f"{verdict}#people")
+    return _redirect_to_answer(request, following, f"previous_{verdict}")
 
 
 def score_again(request: Request, context: InsightContext) -> Response:
     """Queue the answer to be scored again by one or all of its scorers, and redirect to the answer."""
     detail = _load_detail(request, context)
     result = rescore_answer(context, detail, form(request).get("scorer") or None)
-    return _redirect_to_answer(request, detail, result)
+    return _redirect_to_answer(request, detail.exchange.id, f"{result}#people")
 
 
-def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> Response:
-    """Redirect to the answer, preserving the filter with which it was opened."""
+def _redirect_to_answer(request: Request, exchange_id: str, result: str) -> Response:
+    """Redirect to an answer, preserving the filter with which the submitted one was opened."""
     back = form(request).get("back", "")
     kept = f"{back}&" if back and is_local_path(f"/?{back}") else ""
-    path = f"{root_of(request.scope)}/a/{detail.exchange.id}"
-    return RedirectResponse(f"{path}?{kept}{urlencode({'result': result})}#people", 303)
+    return RedirectResponse(f"{root_of(request.scope)}/a/{quote(exchange_id, safe='')}?{kept}result={result}", 303)
 
 
 def _is_score(text: str) -> bool:

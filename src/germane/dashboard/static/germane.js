@@ -295,6 +295,8 @@ function followTrail(address) {
   const steps = drawer.querySelector(".steps");
   if (at < 0 || !steps) return;
   opener = linkTo(address) ?? opener;
+  const following = drawer.querySelector(".label-form [name=next]");
+  if (following && trail[at + 1]) following.value = decodeURIComponent(pathOf(trail[at + 1]).split("/").pop());
   for (const [rel, text, target] of [["next", "Next →", trail[at + 1]], ["prev", "← Previous", trail[at - 1]]]) {
     if (target === undefined) continue;
     let link = steps.querySelector(`a[rel=${rel}]`);
@@ -312,7 +314,7 @@ function followTrail(address) {
   steps.before(position);
 }
 
-// A label or a request to score again is sent without leaving the list.
+// A label or a request to score again is sent without leaving the list. A label leads on to the next answer.
 async function submitInDrawer(event) {
   const form = event.target.closest("dialog.drawer form");
   if (!form || event.defaultPrevented) return;
@@ -322,7 +324,11 @@ async function submitInDrawer(event) {
     const response = await fetch(form.action, { method: "POST", body, credentials: "same-origin" });
     if (!response.ok || !response.redirected) throw new Error(String(response.status));
     hasNewLabel = true;
-    await fillDrawer(response.url);
+    if (!(await fillDrawer(response.url))) return;
+    const address = new URL(response.url);
+    address.searchParams.delete("result");
+    address.hash = "";
+    history.replaceState(history.state, "", address);
     announcement.textContent = drawer.querySelector("[role=status]")?.textContent ?? "";
   } catch {
     location.reload(); // the full page of the answer, whose form shows the error
@@ -521,7 +527,7 @@ const PLACES = { o: "/", a: "/answers", l: "/alerts", w: "/worker" };
 const HELP = [
   ["j / k", "next / previous answer, in the list and in the drawer"],
   ["Enter", "open the selected answer"],
-  ["y / n", "label the opened answer: it addresses the question / it does not"],
+  ["y / n", "label the opened answer, and open the next: it addresses the question / it does not"],
   ["x", "select the focused answer"],
   ["Escape", "close the drawer"],
   ["← →, Enter", "read the focused chart's values, open a point's answers"],
