@@ -121,6 +121,22 @@ MISTAKES = {
             '@germane.observe(answer="text"); see',
         ],
     ),
+    "the answer is not awaited": Mistake(
+        program=GOOD.replace("def ask", "async def ask"),
+        printed=["coroutine 'ask' was never awaited"],
+        code=4,
+        shown=["handler ask: is observed, but has not captured any exchanges", "or its coroutine was not awaited"],
+    ),
+    "a value is passed as an unknown argument": Mistake(
+        program=GOOD.replace("@germane.observe", "@germane.observe(prompt_version='7')"),
+        printed=["observe() has no argument 'prompt_version'; record", "germane.set_attribute('prompt_version', "],
+    ),
+    "the database may not be migrated": Mistake(
+        variables={"GERMANE_AUTO_MIGRATE": "false"},
+        printed=["run 'germane db upgrade'; up to 10000 exchanges will wait", "lost 1 exchange that could not"],
+        command=("db", "upgrade"),
+        shown=["are up to date"],
+    ),
     "a variable is misspelled": Mistake(
         variables={"GERMANE_QUEU": "3"},
         printed=["unknown environment variable GERMANE_QUEU; did you mean GERMANE_QUEUE_SIZE?"],
@@ -129,6 +145,7 @@ MISTAKES = {
     ),
     "the judge is not running": Mistake(
         variables={"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": SERVER},
+        printed=["1 answer without a score: judge_unreachable: no connection to http://127.0.0.1:1", "They stay in"],
         code=4,
         shown=["judge: no connection to http://127.0.0.1:1", "start the judge's server, or correct OPENAI_BASE_URL"],
     ),
@@ -200,17 +217,17 @@ def test_the_error_for_a_common_mistake_names_the_fix(mistake: Mistake, run: Run
 def test_environment_variables_configure_a_program_and_a_report_on_postgresql(
     run: Run, bare: Path, postgresql: Any
 ) -> None:
-    """The program names the command that creates the tables, and needs no change of code."""
+    """The first run creates the tables and stores every answer, without a command and without a change of code."""
     variables = {"GERMANE_DATABASE": postgresql.url(postgresql.create()), "GERMANE_SERVICE": "shop"}
     (bare / "app.py").write_text(GOOD.replace("print(", "[").replace('?"))', '?") for _ in range(20)]'), "utf-8")
     with FakeJudge() as judge:
         variables |= {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
-        upgrade = run("-m", "germane", "db", "upgrade", **variables)
         program = run("app.py", **variables)
         worker = run("-m", "germane", "worker", "--drain", **variables)  # scores what a busy machine left
         report = run("-m", "germane", "report", **variables)
 
-    assert (upgrade.returncode, program.returncode, worker.returncode, report.returncode) == (0, 0, 0, 0)
-    assert program.stdout == ""
+    assert (program.returncode, worker.returncode, report.returncode) == (0, 0, 0)
+    lines = [line for line in program.stdout.splitlines() if not line.startswith("waiting for scores: ")]
+    assert lines == []  # only a busy machine needs more than ten seconds
     assert "ask" in report.stdout
     assert "20 of 20" in report.stdout

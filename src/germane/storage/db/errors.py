@@ -38,7 +38,7 @@ class PermissionDenied(DatabaseUnreachable):
     """Raised when the role, or a read-only server, may not do what a statement asks for."""
 
     def __init__(self, database: str, message: str) -> None:
-        grants = "grant this role SELECT, INSERT, UPDATE and DELETE on germane's tables"
+        grants = "grant this role SELECT, INSERT, UPDATE and DELETE on germane's tables, and USAGE on their sequences"
         super().__init__(f"{database} failed: {message}; {grants}, or connect to a server that is not read-only")
         self.message = message
         """The server's message, without the name of the database."""

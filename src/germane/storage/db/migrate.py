@@ -44,7 +44,7 @@ def migrate(database: Database) -> None:
             raise DatabaseNotMigrated(
                 f"{_describe_mismatch(before, database.name)}, and this process may not create them ({error.message}): "
                 "run 'germane db upgrade' as a role that may, and grant this role SELECT, INSERT, UPDATE and DELETE on "
-                "them"
+                "the tables, and USAGE on their sequences"
             ) from None
     database.enable_wal()
 

@@ -143,22 +143,19 @@ def _format_report(
 
 
 def format_text(report: ReportData, verdict: str, terminal: Terminal) -> str:
-    """Format a report for a terminal, beginning with the verdict.
+    """Format a report for people, beginning with the verdict. Each scorer gets its own table.
 
-    On an interactive terminal, and in a comparison, each scorer gets its own table, fitted to the width.
+    Lines fit the width, also in a pipe or a file, where it is 80 columns. Programs read ``--json``.
     """
-    if report.comparisons is not None:
-        terminal = replace(terminal, is_interactive=True)
+    terminal = replace(terminal, is_interactive=True)
     lines = [*wrap(sanitize.line(verdict, 1000), terminal.width, ""), "", f"Answers given {report.window}", ""]
     if not report.summaries:
         lines.append("No scores.")
-    elif terminal.is_interactive:
+    else:
         for number, scorer in enumerate(dict.fromkeys(row[1] for row in report.rows)):
             rows = [(row[0], *row[2:]) for row in report.rows if row[1] == scorer]
             lines += [""] * bool(number)
             lines += [terminal.style(scorer, bold=True), *format_table((HEADINGS[0], *HEADINGS[2:]), rows, terminal)]
-    else:
-        lines += format_table(HEADINGS, report.rows, terminal)
     for note in report.notes:
         lines += ["", terminal.wrap_line(note, 0)]
     if missing := describe_missing_scores(report.coverages, report.backlog):
