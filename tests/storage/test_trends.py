@@ -128,6 +128,7 @@ def test_each_trend_bucket_includes_its_coverage(
         Coverage(**names, route="ask", seen=3, scored=1, pending=0, skipped={"not_sampled": 2}),
         Coverage(**names, route="search", seen=1, scored=1, pending=0),
     ]
+    assert {bucket.coverage for bucket in store.trends.over_time(**window, by="route", coverage=False)} == {None}
     covered = store.trends.coverage_over_time(**window, route="ask")
     assert [(coverage.start.hour, coverage.seen, coverage.scored) for coverage in covered] == [(11, 3, 1), (12, 1, 0)]
     until = window["until"] - DAY + HOUR

@@ -14,7 +14,7 @@ from germane.settings import SCORE_RULES
 from germane.statistics import TimedMean, find_change, find_latest_fall
 from germane.storage import Bucket, TrendReader
 
-LOOK_BACK: Final = timedelta(days=30)
+LOOK_BACK: Final = timedelta(days=14)
 """How far back to search for an onset, from now or from where the detector suspects it."""
 MARGIN: Final = timedelta(hours=3)
 """Time before and after the hours in which the onset may lie from which answers are read individually."""
@@ -80,21 +80,14 @@ def estimate_onset(
     The window does not depend on what a page shows, so that all pages and messages state the same time. The hour is
     found from rollups, and the minute from the answers around that hour.
 
-    Args:
-        trends: The scores.
-        scorer: Name of the scorer.
-        service: The service, or an empty string for all services.
-        route: The route, or None for the whole service. Routes may have different levels.
-        fingerprint: The fingerprint of the scores.
-        until: End of the window.
-        suspected: Where the detector suspects the onset.
-        alert_type: Type of the alert, which decides whether a mean fell or a share rose.
-        matches_route: Selects routes of the service.
+    ``suspected`` is where the detector suspects the onset. ``alert_type`` decides whether a mean fell or a share rose.
     """
-    place = {"scorer": scorer, "service": service or None, "route": route, "by": "route" if route is None else None}
 
     def load(start: datetime, end: datetime, bucket: timedelta) -> list[TimedMean]:
-        buckets = trends.over_time(**place, since=start, until=end, bucket=bucket, histograms=False)  # type: ignore[arg-type]  # mypy: one type for all values
+        buckets = trends.over_time(
+            scorer=scorer, service=service or None, route=route, by="route" if route is None else None,
+            since=start, until=end, bucket=bucket, histograms=False, coverage=False,
+        )  # fmt: skip
         return [
             _timed_mean(each, bucket, _SHARES.get(alert_type))
             for each in buckets

@@ -61,6 +61,7 @@ class TrendReader(StoreComponent):
         service: str | None = None,
         by: str | None = None,
         histograms: bool = True,
+        coverage: bool = True,
         timezone: tzinfo = UTC,
         min_samples: int = 1,
         is_open: bool = True,
@@ -77,6 +78,7 @@ class TrendReader(StoreComponent):
             by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Dimensions
                 in the ``breakdowns`` setting are fast.
             histograms: Whether to read histograms, which percentiles require.
+            coverage: Whether to read coverage, which the correction of means with proxy scores requires.
             timezone: Buckets of whole days start at midnight in this timezone, and buckets of whole weeks on Monday.
             min_samples: Merge neighboring buckets until each has this many scores.
             is_open: Whether the last merged bucket may have fewer scores. If not, they join the bucket before.
@@ -89,7 +91,8 @@ class TrendReader(StoreComponent):
         names = (by,) if by in _NAMES[:2] else ()
         with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
             groups = reading.scores((*names, "fingerprint"), histograms=histograms)
-            counts = {} if request.dimension or grid.length % MINUTE else reading.counts(names)
+            has_counts = coverage and not (request.dimension or grid.length % MINUTE)
+            counts = reading.counts(names) if has_counts else {}
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         place = {"service": service or "", "route": route or "", "scorer": scorer}
         if min_samples == 1:
