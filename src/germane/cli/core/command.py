@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -53,6 +52,8 @@ class Command(click.Command):
 
 def read_examples(context: click.Context) -> dict[str, str]:
     """Return the command lines that show how to use a command, by purpose."""
+    import tomllib  # only needed for help
+
     names: list[str] = []
     while context.parent is not None:
         names, context = [str(context.info_name), *names], context.parent
