@@ -146,6 +146,16 @@ def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: Test
     assert found.one("germane_workers") == backlog.workers
 
 
+def test_the_verdict_of_the_overview_is_exported(page: TestClient) -> None:
+    """The metrics name the same route as the first sentence of the page."""
+    found = parse_metrics(page.get("/metrics").text)
+
+    assert "1 of 3 routes got worse: relevancy fell on" in page.get("/").text
+    assert found.one("germane_verdict_routes", state="worse") == 1
+    assert found.one("germane_verdict_routes", state="") == 3
+    assert found.one("germane_verdict_drop", service=SERVICE, route=SEARCH, scorer="answer_relevancy") > 0.1
+
+
 def test_the_length_and_age_of_each_forwarding_queue_are_exported(store: TrackingStore, scrape: Any) -> None:
     """A target for which nothing waits has no series."""
     requests = [OutgoingRequest("traces", b"text")] * 3

@@ -66,6 +66,7 @@ from .situation import alert_concerns_route as alert_concerns_route
 from .situation import chart_markers as chart_markers
 from .unreadable_trace import load_unreadable_trace as load_unreadable_trace
 from .usage import load_service_usage as load_service_usage
+from .verdict import Verdict as Verdict
 from .watched_traces import load_watched_traces as load_watched_traces
 from .wording import FILTERS as FILTERS
 from .wording import describe_period as describe_period

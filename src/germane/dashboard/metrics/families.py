@@ -14,6 +14,7 @@ from germane.baseline import POOLED_ROUTE
 
 if TYPE_CHECKING:
     from germane.alert import Alert
+    from germane.insights import Verdict
     from germane.statistics import Estimate
     from germane.storage import (
         Backlog,
@@ -97,6 +98,8 @@ class MetricsSnapshot:
     """Open alerts, oldest first."""
     baselines: tuple[BaselineVersion, ...]
     """Active baselines of whole services."""
+    verdict: Verdict | None = None
+    """The verdict on all services."""
     forwarding: Sequence[WaitingRequests] = ()
     """The requests that wait to be forwarded, by target."""
 
@@ -188,6 +191,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     )
     help_text = "Open alerts by rule, severity and state. Not exported if there are no open alerts."
     yield _family("germane_alerts_open", help_text, _ALERT_LABELS, islice(groups.items(), MAX_ALERT_GROUPS))
+    yield from _verdict_families(snapshot)
     yield from _queue_families(snapshot)
     yield from _usage_families(snapshot)
     yield _family(
@@ -196,6 +200,23 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         ("what",),
         (((dimension,), number) for dimension, number in limits.dropped.items()),
     )
+
+
+def _verdict_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
+    samples: list[Sample] = []
+    drops: list[Sample] = []
+    if snapshot.verdict is not None:
+        verdict = snapshot.verdict
+        samples = [(("worse",), len(verdict.places) if verdict.is_worse else 0), (("",), verdict.n_routes)]
+        moves = [move for move in verdict.movements if verdict.is_worse and move.route is not None]
+        drops = [
+            ((move.situation.service or "", move.route or "", move.situation.scorer or ""), move.drop)
+            for move in moves[:MAX_ALERT_GROUPS]
+        ]
+    help_text = "Routes that got worse in the verdict of the overview, and, without a state, all routes in it."
+    yield _family("germane_verdict_routes", help_text, ("state",), samples)
+    help_text = "Decrease of the mean of each route that got worse in the verdict of the overview."
+    yield _family("germane_verdict_drop", help_text, ("service", "route", "scorer"), drops)
 
 
 def _family(name: str, help_text: str, labels: Sequence[str], samples: Iterable[Sample]) -> GaugeMetricFamily:
