@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from tests.alerting.drop.conftest import step_of
 
+from germane.alerting.actions import accept_alert_baseline
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.drop.new_routes import MAX_ROUTES, BadLevel, Newcomers, routes_to_exclude, was_better
+from germane.alerting.drop.new_routes import MAX_ROUTES, BadLevel, Newcomers, excluded_until, was_better
 from germane.alerting.drop.session import rule_parameters_hash
 from germane.alerting.drop.watcher import DropEvaluation, fell_together
 from germane.alerting.rule_result import RuleResult
@@ -88,11 +89,9 @@ def restored(newcomers: Newcomers, baseline: Baseline | None) -> Newcomers:
 
 def exclusions(newcomers: Newcomers) -> set[str]:
     """Return the routes that must not join a baseline."""
-    return routes_to_exclude(
-        DetectorState(
-            rule="drop", service="s", scorer="c", parameters="", baseline_id=1, state={"newcomers": newcomers.state()}
-        )
-    )
+    state = {"newcomers": newcomers.state()}
+    progress = DetectorState(rule="drop", service="s", scorer="c", parameters="", baseline_id=1, state=state)
+    return set(excluded_until(progress))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,6 +110,66 @@ def test_renamed_routes_are_compared_with_the_routes_that_vanished(seed: int) ->
     assert worse.bad[""].reference == pytest.approx(baseline.mean, abs=0.02)
     assert worse.bad[""].onset == pytest.approx(START.timestamp() + 16 * DAY, abs=DAY / 4)
     assert exclusions(worse) == {f"{route}-v2" for route in MEANS}
+
+
+@pytest.mark.parametrize(
+    "rollout",
+    [
+        [{**MEANS, **{f"{route}-v2": mean - 0.2 for route, mean in MEANS.items()}}],
+        [MEANS | {"faq-v2": 0.65}] * 4 + [{"faq-v2": 0.65, "docs": 0.8, "support": 0.7}] * 4,
+        [MEANS | {"other": 0.8}] * 5,
+    ],
+    ids=["both names for a day", "one route a week earlier", "another new route"],
+)
+def test_old_and_new_names_may_be_used_together(rollout: list[dict[str, float]]) -> None:
+    """Routes that take over the traffic of others are compared with them, however long the deploy takes."""
+    service = Service(9)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, service.days(1, MEANS))
+    for means in rollout:
+        process(newcomers, service.days(1, means))
+    process(newcomers, service.days(4, fallen(0.2), "{}-v2"))
+
+    assert exclusions(newcomers) >= {f"{route}-v2" for route in MEANS}
+    assert newcomers.bad
+
+
+def test_a_few_answers_on_old_names_do_not_hide_a_fall() -> None:
+    """The routes stay replaced until half of their traffic is back."""
+    service = Service(10)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, service.days(2, MEANS))
+    for _ in range(3):
+        process(newcomers, [*service.days(1, fallen(0.2), "{}-v2"), *service.days(1, MEANS)[:2]])
+    assert newcomers.bad[""].vanished == sorted(MEANS)
+
+    process(newcomers, service.days(9, MEANS))
+    assert newcomers.state()["replaced"] == {}
+
+
+def test_a_new_route_does_not_replace_a_route_that_is_removed_later() -> None:
+    """Its traffic does not grow when the other route vanishes."""
+    service = Service(11)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, service.days(6, MEANS | {"hard": 0.6}))
+    process(newcomers, service.days(6, {"faq": 0.85, "support": 0.7, "hard": 0.6}))
+
+    assert (newcomers.bad, newcomers.state()["replaced"]) == ({}, {})
+
+
+@pytest.mark.parametrize(("after", "names"), [(MEANS, "{}"), (MEANS, "{}-v3"), (fallen(0.25), "{}-v3")])
+def test_a_bad_level_ends_when_its_routes_vanish_unless_their_successors_are_bad(
+    after: dict[str, float], names: str
+) -> None:
+    """After a rollback, nothing is bad any more. The bad answers never join a baseline."""
+    service = Service(12)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, [*service.days(2, MEANS), *service.days(4, fallen(0.25), "{}-v2")])
+    assert set(newcomers.bad) == {""}
+    process(newcomers, service.days(9, after, names))
+
+    assert set(newcomers.bad) == ({""} if after is not MEANS else set())
+    assert exclusions(newcomers) >= {f"{route}-v2" for route in MEANS}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -221,6 +280,17 @@ def test_routes_with_changing_names_are_judged_together() -> None:
     assert "" in newcomers.bad
 
 
+def test_a_fall_on_ever_new_names_is_found() -> None:
+    """Names that no longer fit into the state are judged together, even if all listed ones were good."""
+    service = Service(13)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, service.days(1, {f"good-{number}": 0.8 for number in range(MAX_ROUTES)}))
+    newcomers = restored(newcomers, service.baseline())
+    process(newcomers, service.days(2, {f"bad-{number}": 0.2 for number in range(40)}))
+
+    assert "" in newcomers.bad
+
+
 def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list[str]:
     """Advance the clock, and return the types of the events."""
     happened = []
@@ -243,6 +313,35 @@ def test_a_deploy_that_renames_all_routes_does_not_hide_a_fall(three_routes: Any
     assert alert.details["replaces"] == ["docs", "faq", "support"]
     active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
     assert set(active.baseline.routes) == {"docs", "faq", "support"}
+
+
+def test_a_drop_that_is_fixed_under_new_names_is_resolved_once(three_routes: Any) -> None:
+    """The old routes have no scores that could show the recovery. No alert fires when the new ones join."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 1, watcher, docs=0.8, faq=0.8, support=0.8)
+    happened = pass_days(three_routes, 2, watcher, docs=0.5, faq=0.5, support=0.5)
+    happened += pass_days(three_routes, 4, three_routes.new_watcher(), docs2=0.8, faq2=0.8, support2=0.8)
+    assert [event for event in happened if event in ("fired", "resolved")] == ["fired", "resolved"]
+
+    happened = pass_days(three_routes, 14, watcher, docs2=0.8, faq2=0.8, support2=0.8)
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert (happened, "docs2" in active.baseline.routes) == ([], True)
+
+
+def test_accepting_one_bad_route_leaves_the_others_bad(three_routes: Any) -> None:
+    """Only its own alert ends, because its level is in the baseline. No other route joins with it."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 4, watcher, faq=0.8, support=0.8, docs2=0.5)
+    pass_days(three_routes, 4, watcher, faq=0.8, docs2=0.5, support2=0.4)
+    alerts = {alert.route: alert for alert in three_routes.store.alerts.list_open()}
+    assert set(alerts) == {"docs2", "support2"}
+    accept_alert_baseline(three_routes.store, alerts["docs2"].id)
+    pass_days(three_routes, 1, three_routes.new_watcher(), faq=0.8, docs2=0.5, support2=0.4)
+
+    assert [alert.route for alert in three_routes.store.alerts.list_open()] == ["support2"]
+    assert three_routes.store.alerts.get(alerts["docs2"].id).resolve_reason == "new_baseline"
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert set(active.baseline.routes) == {"docs", "docs2", "faq", "support"}
 
 
 def test_a_service_that_is_bad_from_its_first_answer_is_told(sqlite_simulation: Any) -> None:

@@ -7,7 +7,7 @@ baseline, or import a baseline from stored scores or from a file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import hypot, log, sqrt
@@ -17,7 +17,7 @@ import numpy as np
 
 from germane import sanitize
 from germane.alerting.detector.score_batch import ScoreBatch, sampling_rate
-from germane.alerting.drop.new_routes import routes_to_exclude
+from germane.alerting.drop.new_routes import excluded_until
 from germane.alerting.drop.scope import (
     DAY,
     add_routes,
@@ -205,7 +205,8 @@ class BaselineLearner:
             # level unless a person accepts it.
             names = (version.key.service, version.key.scorer)
             watching = [progress for progress in states if (progress.service, progress.scorer) == names]
-            bad = {route for progress in watching for route in routes_to_exclude(progress)}
+            times = sorted((at, route) for progress in watching for route, at in excluded_until(progress).items())
+            bad = {route: at for at, route in times}
             self._add_new_routes(version, current.baseline, now, excluded=bad)
             return
         # While a drop fires against the provisional baseline, the dropped level must not become the baseline.
@@ -256,7 +257,8 @@ class BaselineLearner:
             return False
         recent = self._store.detectors.count_past_scores(score_query(version.key, until - period, until))
         rate = sampling_rate(recent / (period / DAY))
-        arrivals = load_sampled_scores(self._store, version.key, active.since, until, rate)
+        loaded = load_sampled_scores(self._store, version.key, active.since, until, rate)
+        arrivals = [arrival for arrival in loaded if not is_new_route(active, arrival.route)]  # those join on their own
         new = sum(arrival.arrived_at >= active.until for arrival in arrivals)
         per_day = sum(arrival.arrived_at >= until - period for arrival in arrivals) / (period / DAY)
         # Only a few questions per user per hour count, so that a burst from one user does not look like traffic.
@@ -306,22 +308,22 @@ class BaselineLearner:
             self._versions.cancel_learning(version.id, holder=self._holder)
 
     def _add_new_routes(
-        self, version: BaselineVersion, active: Baseline, now: datetime, *, excluded: Collection[str]
+        self, version: BaselineVersion, active: Baseline, now: datetime, *, excluded: Mapping[str, float]
     ) -> None:
         """Add new routes with enough scores to the active baseline. The values of existing routes do not change."""
         arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
-        arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
+        arrivals = [
+            arrival
+            for arrival in arrivals
+            if is_new_route(active, arrival.route) and arrival.answered_at.timestamp() >= excluded.get(arrival.route, 0)
+        ]
         first_seen: dict[str, datetime] = {}
         for arrival in arrivals:
             first_seen.setdefault(arrival.route, arrival.arrived_at)
         counts = Counter(arrival.route for arrival in arrivals)
         # Routes that were launched together join together, even if their first scores arrived up to a day apart.
         latest = version.until - self._learning_period + DAY
-        ready = {
-            route
-            for route, at in first_seen.items()
-            if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN and route not in excluded
-        }
+        ready = {route for route, at in first_seen.items() if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN}
         if not ready:
             self._extend(version, now)
             return

@@ -247,12 +247,21 @@ class DetectorSession:
             newest = max(arrival.answered_at for arrival in arrivals[:count])
             self.seen_at = max(newest, self.seen_at or newest)
             if self._active.fingerprint == before:
+                self._end_replaced_drop(baseline)
                 return
             if self.firing or self.bad_levels:
                 self.ended = "judge_changed"
             self.fired = None
             self._start_detectors(None)
             arrivals = arrivals[count - 1 :]
+
+    def _end_replaced_drop(self, baseline: Baseline | None) -> None:
+        """End a drop on routes that were replaced, and that have no scores which could show a recovery."""
+        if baseline is None or self._detector is None or not self._detector.firing:
+            return
+        routes = {route for route in self.affected if route} or set(self.compared)
+        if routes and self._newcomers.have_replaced(routes, has_same_alert=None in self.affected):
+            self._detector, self.fired, self.affected = self._create_detector(baseline), None, ()
 
     def progress(self) -> DetectorState | None:
         """Return the state to store, or None if it has not changed."""
@@ -335,11 +344,9 @@ class DetectorSession:
 
     def _start_newcomers(self, progress: DetectorState | None) -> None:
         """Continue to judge new routes, unless a person has set the baseline or the rule has changed."""
-        version = self.version
-        is_same_rule = progress is not None and progress.parameters == rule_parameters_hash(self.rule)
-        state = None
-        if progress is not None and is_same_rule:
-            is_set = version and version.id != progress.baseline_id and version.reason in SET_BY_PEOPLE
+        version, state = self.version, None
+        if progress is not None and progress.parameters == rule_parameters_hash(self.rule):
+            is_set = version and version.reason in SET_BY_PEOPLE and not self._only_adds_routes(version, progress)
             state = None if is_set else progress.state.get("newcomers")
         # A provisional baseline is a day old. Until there is another one, all routes are new.
         is_settled = version is not None and not version.is_provisional
@@ -349,10 +356,15 @@ class DetectorSession:
         """Return the stored state from which the detectors continue; empty if the baseline or the rule has changed."""
         if progress is None or progress.parameters != rule_parameters_hash(self.rule):
             return {}
-        # A route that joins leaves the other routes' baselines, and so their evidence, as they are.
-        version = self.version
-        is_replaced = version and version.id != progress.baseline_id and version.reason != "route_joined"
+        is_replaced = self.version and not self._only_adds_routes(self.version, progress)
         return {} if is_replaced else progress.state
+
+    @staticmethod
+    def _only_adds_routes(version: BaselineVersion, progress: DetectorState) -> bool:
+        """Return whether a baseline is the one before, except for routes that joined or that a person accepted."""
+        is_old = progress.seen_at is not None and version.until < progress.seen_at
+        is_extended = version.reason == "route_joined" or (version.reason == "accepted" and is_old)
+        return version.id == progress.baseline_id or is_extended
 
 
 def is_firing(progress: DetectorState) -> bool:

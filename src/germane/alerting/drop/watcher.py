@@ -34,6 +34,7 @@ from germane.alerting.drop.score_levels import (
 from germane.alerting.drop.session import DetectorSession, FiringDrop, is_firing, rule_parameters_hash
 from germane.alerting.notifier import SELECTED
 from germane.alerting.rule_result import RuleResult
+from germane.baseline import POOLED_ROUTE
 from germane.exchange import matches_attributes
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorScore, DetectorState, TrackingStore
@@ -335,7 +336,8 @@ class DropWatcher:
         resolved = replace(good, type=alert.type, labels=alert.labels)
         number = (alert.details.get("baseline") or {}).get("version")
         is_replaced = session.version is None or session.version.number != number
-        if alert.type == IMPROVEMENT and is_replaced:
+        has_joined = not is_drop(alert) and session.baseline is not None and alert.route in session.baseline.routes
+        if (alert.type == IMPROVEMENT and is_replaced) or (alert.type != IMPROVEMENT and has_joined):
             resolved = replace(resolved, reason="new_baseline")
         return resolved if session.ended else self._with_levels(resolved, session, now)
 
@@ -369,8 +371,9 @@ class DropWatcher:
             session.affected = tuple(sorted(affected, key=str)) or (None,)
             session.compared = covered_routes(baseline, scores)
             return
-        if None not in session.affected:
-            affected |= set(fallen_routes(baseline, scores, min_drop))
+        if None in session.affected:
+            return
+        affected |= set(fallen_routes(baseline, scores, min_drop))
         session.affected = tuple(sorted({*session.affected, *affected}, key=str))
 
     def _drop_result(
@@ -430,7 +433,10 @@ class DropWatcher:
         rate, since = baseline.sampling_rate if baseline else 1.0, max(onset, now - TRAILING_WINDOW)
         until = max(now, since) + _CLOCK_MARGIN
         scores = load_sampled_scores(self._store, session.key, since, until, rate, by_answer=True)
-        current = score_level([score for score in scores if score.route in bad.routes])
+        routes = {*bad.routes}
+        if POOLED_ROUTE in routes:  # there are too many new routes to list
+            routes |= {score.route for score in scores if baseline is None or is_new_route(baseline, score.route)}
+        current = score_level([score for score in scores if score.route in routes])
         critical_drop = session.rule.critical_drop
         is_critical = critical_drop is not None and current and is_below(current, bad.reference - critical_drop)
         details: dict[str, Any] = {"replaces": bad.vanished} if bad.vanished else {"new_route": True}
