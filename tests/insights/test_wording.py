@@ -25,7 +25,7 @@ from tests.insights.situations import (
     unscored_coverage,
 )
 
-from germane.alert import ScoreLevel
+from germane.alert import ScoreLevel, ScoreShift
 from germane.alerting import Change, Onset
 from germane.insights.comparison_context import LaterDrop, VersionContext
 from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
@@ -236,6 +236,25 @@ def test_every_state_and_reason_has_a_sentence() -> None:
     """All other states are rendered by other tests."""
     assert set(CAUSES) == {*UnscoredReason, "no_judge", "no_worker", "pending", "undecided"}
     assert {*get_args(VerdictState), *SHARE_RULES} - {"recovering"} == set(VERDICTS)
+
+
+def test_the_verdict_states_the_cause_and_the_group_that_an_alert_has_evidence_for() -> None:
+    """Groups without evidence and causes that repeat the symptom are omitted, as in the message of an alert."""
+    level = ScoreLevel(mean=0.8, n=300)
+    shifts = [
+        ScoreShift(dimension="attribute", name=name, before=level, since=level, supported=supported)
+        for name, supported in (("tenant=acme", False), ("model=orca-2", True))
+    ]
+
+    def text(**alert: Any) -> str:
+        alert["labels"] = {"service": "shop", "scorer": "answer_relevancy", "route": "docs-search"}
+        return plain_text(verdict_sentence(build_verdict(make_situation(FELL, alerts=[drop_alert(**alert)]))))
+
+    said = "Likely cause: retrieval returns less relevant contexts. The drop is largest where model=orca-2. See"
+    assert said in text(cause="retrieval_worse", shifts=tuple(shifts))
+    unsupported = text(cause="answers_drifting", shifts=tuple(shifts[:1]))
+    assert "Likely cause" not in unsupported
+    assert "largest" not in unsupported
 
 
 def test_the_links_of_a_verdict_lead_to_its_route_answers_and_alerts() -> None:

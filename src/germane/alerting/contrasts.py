@@ -44,8 +44,7 @@ def critical_z(candidates: int) -> float:
 
 def fell_significantly(pairs: Iterable[MeanPair], candidates: int) -> bool:
     """Return whether a mean of enough scores fell by more than chance explains."""
-    compared = _comparable(pairs)
-    if not _has_min_samples(compared):
+    if not _has_min_samples(compared := _comparable(pairs)):
         return False
     fall, variance = _fall(compared, 1)
     return fall >= MIN_SHIFT and fall > critical_z(candidates) * math.sqrt(variance)

@@ -15,7 +15,6 @@ from germane.phrasing import fill_if_known
 from germane.score import COSINE_SCORERS
 from germane.settings import MEAN_RULES, SHARE_RULES
 
-MAX_SHIFTS: Final = 3
 DETAILS: Final[Mapping[str, str]] = {
     "Likely cause": "{cause}[: {refusals_since} of the answers, {refusals_before} before]",
     "Next step": "{next_step}",
@@ -83,7 +82,7 @@ def _levels(facts: AlertFacts) -> dict[str, object]:
             before=format_score(shift.before.mean, shift.since.mean),
             since=format_score(shift.since.mean, shift.before.mean),
         )
-        for shift in facts.named_shifts[:MAX_SHIFTS]
+        for shift in facts.named_shifts
     ]
     return {
         "now" if facts.is_level_current else "at_end": current,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.insights.formatting import (
     DateFormatter,
     describe_alert,
@@ -31,7 +31,8 @@ from germane.score import UnscoredReason
 from germane.statistics import Estimate
 
 _END: Final = (
-    "[; also on {more}][; {recovering}][; not judged: {unjudged}]. [{deploy}. ]{answers:See the worst answers}{alerts}"
+    "[; also on {more}][; {recovering}][; not judged: {unjudged}]. [{deploy}. ][Likely cause: {cause}. ]"
+    "[The drop is largest where {attribute}. ]{answers:See the worst answers}{alerts}"
 )
 VERDICTS: Final[Mapping[str, str]] = {
     "worse": (
@@ -208,6 +209,7 @@ def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) ->
             "onset": None if after and first.period == "onset" else onset,  # the period states it
             "deploy": deploy and f"{deploy[:1].upper()}{deploy[1:]}",
             "message": alert and describe_alert(alert, dates.date_time).rstrip("."),
+            **_cause_values(first),
             "recovering": RECOVERING if verdict.state == "recovering" else None,
             "answers": _answers_path(began, first.route, service),
             "alerts": tuple(piece for link in links for piece in link),
@@ -236,6 +238,16 @@ def _answers_path(began: datetime | None, route: str | None, service: str | None
     query = since | {"sort": "lowest", "route": route, "service": service}
     given = {name: value for name, value in query.items() if value is not None}
     return f"/answers?{urlencode(given, quote_via=quote, errors='replace')}"
+
+
+def _cause_values(movement: Movement) -> Values:
+    """Return what the alert has evidence for, except what its message states."""
+    if movement.alert is None or movement.is_about_share:
+        return {}
+    facts = alerting.alert_facts(movement.alert)
+    attribute = next((shift.name for shift in facts.named_shifts if shift.dimension == "attribute"), None)
+    cause = facts.cause and alerting.CAUSES[facts.cause]
+    return {"cause": cause, "attribute": attribute and sanitize.line(attribute, 60)}
 
 
 def _period(movement: Movement, dates: DateFormatter) -> str:
