@@ -308,6 +308,21 @@ def test_a_page_that_shows_one_service_selects_it_in_its_menu(
     assert (menu is not None) == (path in {"/", "/compare", "/usage", "/r/ask"})
 
 
+@pytest.mark.parametrize("window", ["24h", "7d"])
+def test_a_cell_of_the_grid_links_to_exactly_its_answers(page: TestClient, window: str) -> None:
+    """The row of the route that got worse is the first one, and its lower cells are hatched and have a sign."""
+    grid = page.get(f"/?window={window}").text.split('id="grid"')[1].split("</section>")[0]
+    first = grid.split("<tbody>")[1].split("<tr")[1]
+    cells = re.findall(r'<td class="([^"]*)"><a href="([^"]+)" title="n=(\d+)">([^<]*)', first)
+
+    assert ">docs-search</a>" in first
+    assert any(style.startswith(("d2", "d3")) and text.startswith("\u2212.") for style, _, _, text in cells)
+    for _, link, count, _ in cells[-3:]:
+        path, _, query = html.unescape(link).partition("?")
+        found = page.get(f"{path}.json?{query}&refusals=show").json()
+        assert len(found["answers"]) == int(count)
+
+
 def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> None:
     """Its line has its own color and is named in the legend; each row of the table links to its answers."""
     text = page.get("/").text
