@@ -6,7 +6,7 @@ import re
 import sys
 
 import pytest
-from pages import PAGES, SIZE_GOAL, WINDOWS, main
+from pages import ALTERNATED, PAGES, SIZE_GOAL, WINDOWS, main
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +26,7 @@ def test_the_benchmark_requests_and_measures_every_page(
     for window in WINDOWS:
         assert f"sqlite: overview, {window}, p95" in printed
     assert len(re.findall(r"sqlite: /\S*, p95", printed)) == len(PAGES)
+    assert len(re.findall(r"p95 in one run .* x overview", printed)) == len(ALTERNATED)
     assert len(sizes) == 2 * (len(PAGES) + 1)  # with many routes, and with many scores
     assert max(sizes) <= SIZE_GOAL
     assert min(sizes) > 1

@@ -45,6 +45,8 @@ from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
 MAX_BREAKDOWN_ROWS: Final = 12
+MAX_SCORES_READ: Final = 20_000
+"""Maximum number of scores of a breakdown whose dimension is not in the rollups."""
 """Maximum number of rows in a breakdown by model or another dimension."""
 MAX_ALERTS: Final = 200
 """Maximum number of alerts that are searched for the route's alerts."""
@@ -317,7 +319,13 @@ def _load_weights(context: InsightContext, mean: RouteMean, since: datetime, unt
 
 
 def _load_breakdowns(context: InsightContext, view: ViewParams, summary: RouteMean) -> Iterator[Breakdown]:
+    # Until the worker has added a dimension to the rollups, a breakdown of many scores would take seconds.
+    rolled = (
+        context.settings.breakdowns if summary.n <= MAX_SCORES_READ else context.store.trends.list_rolled_dimensions()
+    )
     for name in context.settings.breakdowns:
+        if name not in rolled:
+            continue
         means = context.store.trends.means(
             scorer=summary.scorer,
             since=view.since,

@@ -20,6 +20,7 @@ from germane.storage.db.mappers import RecordMapper
 from germane.storage.db.tables import marker
 from germane.storage.trends import attribute_means, comparisons, usage
 from germane.storage.trends.bucket_grid import BucketGrid
+from germane.storage.trends.dimensions import rolled_dimensions
 from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
 from germane.storage.trends.statements import ROUTES
 from germane.storage.trends.steps import Runs
@@ -307,6 +308,11 @@ class TrendStore(TrendReader):
         request = _request(since, until, None, by, scorer=scorer, service=service)
         return self._read(request, histograms=False).route_summaries()
 
+    def list_rolled_dimensions(self) -> tuple[str, ...]:
+        """Return the dimensions of the rollups. Breakdowns by another dimension read every score in the window."""
+        with self._database.read() as connection:
+            return rolled_dimensions(connection)
+
     def durations_over_time(
         self,
         *,
@@ -317,7 +323,7 @@ class TrendStore(TrendReader):
         service: str | None = None,
         timezone: tzinfo = UTC,
     ) -> NewestBuckets[DurationBucket]:
-        """Return the handlers' durations over time: the newest 10,000 exchanges in the window, in whole buckets.
+        """Return the handlers' durations over time: the newest 5,000 exchanges in the window, in whole buckets.
 
         The arguments are the same as for :meth:`over_time`, but ``bucket`` may also be a function that returns the
         length, given the start of what was read if the window was truncated.
@@ -339,7 +345,7 @@ class TrendStore(TrendReader):
     ) -> NewestBuckets[CostBucket]:
         """Return the costs of scores over time, by answer time.
 
-        Covers the newest 20,000 scores in the window, in whole buckets. The arguments are the same as for
+        Covers the newest 10,000 scores in the window, in whole buckets. The arguments are the same as for
         :meth:`durations_over_time`.
         """
         window, choose = resolve_window(since, until), _chooser(bucket, timezone)
