@@ -124,6 +124,7 @@ def test_killed_rollup_is_completed_by_the_next_one(
 
     assert [summary.n for summary in other_store.trends.summary()] == [3]
     other_store.rollups.update(breakdowns=["model"])
+    assert other_store.trends.list_rolled_dimensions() == ("model",)
     assert (
         other_store.rollups.count_dirty_hours(),
         rollup_totals(other_store),

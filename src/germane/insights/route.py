@@ -320,12 +320,9 @@ def _load_weights(context: InsightContext, mean: RouteMean, since: datetime, unt
 
 def _load_breakdowns(context: InsightContext, view: ViewParams, summary: RouteMean) -> Iterator[Breakdown]:
     # Until the worker has added a dimension to the rollups, a breakdown of many scores would take seconds.
-    rolled = (
-        context.settings.breakdowns if summary.n <= MAX_SCORES_READ else context.store.trends.list_rolled_dimensions()
-    )
-    for name in context.settings.breakdowns:
-        if name not in rolled:
-            continue
+    names = context.settings.breakdowns
+    rolled = names if summary.n <= MAX_SCORES_READ else context.store.trends.list_rolled_dimensions()
+    for name in filter(rolled.__contains__, names):
         means = context.store.trends.means(
             scorer=summary.scorer,
             since=view.since,

@@ -43,16 +43,8 @@ def load_worst_answers(
 ) -> list[WorstAnswer]:
     """Return the answers with the lowest scores, lowest first. All lists of worst answers come from here.
 
-    Each answer has one score: that of the newest fingerprint of one scorer. Refusals count like other scores, but all
-    score 0, so only a few are listed if there are other low scores to list instead.
-
-    Args:
-        store: The store.
-        means: The services or routes to search, with scorer and fingerprint. No two have answers in common. An empty
-            service stands for all services.
-        since: Start of the window.
-        until: End of the window.
-        limit: Maximum number of answers.
+    Refusals count like other scores, but all score 0, so only a few are listed if there are other low scores to list
+    instead. ``means`` identify services or routes without common answers; an empty service stands for all services.
     """
 
     def load_lowest(*, low: bool = False, refusals: bool | None = None) -> list[WorstAnswer]:

@@ -57,8 +57,7 @@ class BucketGrid:
         """Return a function that is faster than :meth:`number` for many times of a window, in seconds since 1970."""
         parts = list(self.split(since, until))
         changes = [int(start.timestamp()) for (start, _), _ in parts[1:]]
-        shifts = [shift for _, shift in parts]
-        return lambda seconds: (seconds + shifts[bisect_right(changes, seconds)]) // self.length * self.length
+        return lambda seconds: (seconds + parts[bisect_right(changes, seconds)][1]) // self.length * self.length
 
     def split(self, since: datetime, until: datetime) -> Iterator[tuple[TimeRange, int]]:
         """Split a window at clock changes.
