@@ -461,6 +461,7 @@ def test_refusals_do_not_change_the_axis() -> None:
     answers = [Dot(SINCE + SIX, 0.9), Dot(SINCE + 2 * SIX, -1.0, is_refusal=True)]
     both, plain = (draw_week([point(3)], dots=answers[:count], has_dots=True) for count in (2, 1))
     assert _levels(both) == _levels(plain)
+    assert sum(one.get("d", "").count("M") for one in of_class(both, "dots")) == 2
     texts = ["refusals" in [one.text for one in each.iter(f"{SVG}text")] for each in (both, plain)]
     assert texts == [True, False]
 

@@ -169,3 +169,5 @@ def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     assert 40 <= len(scores) <= 60
     assert {(one.answered_at - window["since"]) // (2 * HOUR) for one in scores} == set(range(10))
     assert scores == store.answers.sample_scores(["r"], **window)[0] == sorted(scores)
+    monkeypatch.setattr(score_sample, "MAX_ROWS_READ", 10_000)
+    assert not store.answers.sample_scores(["r"], **window)[1]

@@ -15,13 +15,13 @@ from germane.storage.db.tables import score
 
 MAX_SCORES: Final = 4_000
 """Maximum number of scores that are all returned."""
-MAX_SAMPLED: Final = 1_600
+MAX_SAMPLED: Final = 1_500
 """Maximum number of sampled scores if there are more."""
 MAX_ROWS_READ: Final = 20_000
 """Maximum number of rows of all routes that are read to find them."""
 MAX_LOWEST: Final = 300
 """Maximum number of scores of the first scorer that are added because they are low."""
-SLICES: Final = 40
+SLICES: Final = 25
 """Number of equal parts of a window from which a sample is drawn."""
 _MOMENT = score.c.started_at
 
