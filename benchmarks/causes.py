@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,6 +36,8 @@ TWISTS = ("none", "bad group", "new group", "mix shift", "wander")
 MAX_NAMED, MIN_FOUND = 0.05, 0.9
 BEFORE, SINCE = timedelta(days=7), timedelta(hours=8)
 MIN_CARRIED = 50
+PER_DATABASE = 10
+"""Number of services in each file, because an alert is explained from the summaries of all services."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--database", help="URL of an empty database; by default a temporary SQLite file")
     given = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
-        outcomes = list(run(given.database or f"sqlite:///{Path(folder) / 'germane.db'}", given.drops, given.seed))
+        outcomes = [
+            outcome
+            for start in range(0, given.drops, PER_DATABASE)
+            for outcome in run(
+                given.database or f"sqlite:///{Path(folder) / f'{start}.db'}",
+                range(start, min(start + PER_DATABASE, given.drops)),
+                given.seed,
+            )
+        ]
     alike = [outcome for outcome in outcomes if outcome.expected is None]
     carried = [outcome for outcome in outcomes if outcome.expected is not None]
     print(f"{'drop':16}{'twist':12}{'alike':>7}{'named':>7}{'carried':>9}{'found':>7}{'wrong':>7}")
@@ -93,11 +103,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if met else 1
 
 
-def run(url: str, drops: int, seed: int) -> Iterator[Named]:
+def run(url: str, drops: Iterable[int], seed: int) -> Iterator[Named]:
     """Write drops to a database, each in its own service, and yield what the message of each names."""
     store = TrackingStore(url, clock=lambda: ONSET + SINCE)
     store.migrate()
-    for number in range(drops):
+    for number in drops:
         random = np.random.default_rng([seed, number])
         drop = simulate(random, carried=number % 5 == 4)
         service = f"shop-{seed}-{number}"

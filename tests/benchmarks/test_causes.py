@@ -10,7 +10,7 @@ import pytest
 
 def test_a_slice_of_the_simulated_drops_meets_the_goals(tmp_path: Path) -> None:
     """No group is named without a difference, and the right one where it carries the drop."""
-    found = list(causes.run(f"sqlite:///{tmp_path / 'germane.db'}", 5, 20261129))
+    found = list(causes.run(f"sqlite:///{tmp_path / 'germane.db'}", range(5), 20261129))
 
     assert [outcome.found for outcome in found] == [outcome.expected for outcome in found]
     assert sum(outcome.expected is not None for outcome in found) == 1
