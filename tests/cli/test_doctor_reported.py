@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Call
 
+from germane.cli.commands.doctor.finding import Finding, print_findings
 from germane.settings import Settings, load_settings
 from germane.storage import TrackingStore, WorkerHeartbeat
 
@@ -102,3 +103,27 @@ def test_no_shared_setting_can_hold_a_secret() -> None:
         annotation = str(Settings.model_fields[name].annotation)
         assert "Secret" not in annotation, name
         assert "URL" not in annotation, name
+
+
+def test_the_process_of_the_same_service_is_preferred(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another service on the database may have sent the latest heartbeat."""
+    monkeypatch.setenv("GERMANE_SERVICE", "shop")
+    report(store)
+    report(store, id="help-1", service="help", pid=99)
+
+    assert "as reported by shop on web-1 (process 12)" in findings(call, "settings")["message"]
+
+
+def test_only_findings_with_the_same_fault_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A handler is not blamed for the fault of another one, even if both have the same fix."""
+    faults = ("without question", "without answer", "without question")
+    print_findings(
+        [Finding(f"handler {number}", "error", fault, "fix", group="handler") for number, fault in enumerate(faults)]
+    )
+
+    assert capsys.readouterr().out.splitlines()[::2] == [
+        "ERROR    handler 0: without question; the same applies to 2",
+        "ERROR    handler 1: without answer",
+    ]
