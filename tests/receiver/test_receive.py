@@ -45,9 +45,9 @@ def test_traces_exported_to_the_receiver_become_exchanges(store: TrackingStore, 
 
 
 def test_clients_are_asked_to_retry_until_the_tables_exist(postgresql: PostgreSQL) -> None:
-    """Health checks succeed before that. Once the tables exist, what is acknowledged becomes an exchange."""
+    """If the receiver must not create them. Health checks succeed before that. Once the tables exist, what is acknowledged becomes an exchange."""
     url = postgresql.url(postgresql.create())
-    with receive(url=url) as process:
+    with receive(url=url, GERMANE_AUTO_MIGRATE="false") as process:
         health = httpx2.get(f"{process.http}/healthz")
         refused = post_span(process.http)
         assert process.process.stderr is not None
@@ -72,7 +72,7 @@ def test_clients_are_asked_to_retry_until_the_tables_exist(postgresql: PostgreSQ
 @pytest.mark.slow
 def test_a_receiver_stops_while_it_waits_for_the_tables(postgresql: PostgreSQL) -> None:
     """It exits with 0, as after any SIGTERM."""
-    with receive(url=postgresql.url(postgresql.create())) as process:
+    with receive(url=postgresql.url(postgresql.create()), GERMANE_AUTO_MIGRATE="false") as process:
         assert process.stop() == 0
     assert process.lines[-2:] == ["0 spans and log records received", "0 traces: 0 recognized"]
 

@@ -66,7 +66,7 @@ WITHOUT_TEXT: Final = {
     "tally": "service route scorer process outcome reason",
     "unreadable_trace": "trace_id service scope reason spans",
     "watched_trace": "service scope outcome",
-    "worker": "id host service version scorers problem",
+    "worker": "id host service version scorers settings problem",
 }
 """Columns with ids, names, numbers, and what operators write."""
 
