@@ -290,9 +290,9 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSampl
     tiles = views.tiles("/")
     mean = f"{format_number(point['mean'])} 95% interval {format_interval(tuple(point['interval']))}"
     expected = f"{mean}, n={counted(scored)}{corrected}"
-    assert tiles["Relevancy, 24 h"] == expected
-    assert tiles["Low scores, 24 h"].startswith(format_percent(point["low_share"]))
-    assert tiles["Scored, 24 h"].startswith(f"{counted(scored)} of {counted(len(answers))}")
+    assert tiles["Relevancy, 24 h: all routes"] == expected
+    assert tiles["Low scores, 24 h: all routes"].startswith(format_percent(point["low_share"]))
+    assert tiles["Scored, 24 h: all routes"].startswith(f"{counted(scored)} of {counted(len(answers))}")
 
 
 def test_a_corrected_mean_is_labeled_everywhere(shop: TrackingStore, migrated_url: str) -> None:
@@ -319,14 +319,14 @@ def _compare_corrected(views: Views) -> None:
     for prefix in ("germane_", "germane_service_"):
         _same(_gauged(gauges, prefix, {"window": "24h", "newest": "true"}), found)
     correction = f"corrected (r={found['correlation']:.2f})"
-    for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy, 24 h")):
+    for address, tile in (("/", "Relevancy, 24 h: all routes"), ("/r/ask?window=24h", "Answer relevancy, 24 h")):
         shown = views.tiles(address)[tile]
         assert shown.startswith(
             f"{format_number(found['mean'])} 95% interval {format_interval(tuple(found['interval']))}, n={n}"
         )
         assert shown.endswith(correction)
     for format_ in ("text", "markdown", "html"):
-        text = views.report("--format", format_).replace("\\", "")
+        text = " ".join(views.report("--format", format_).replace("\\", "").split())
         assert correction in text
         assert "The answers SQL view contains the uncorrected scores" in text
 

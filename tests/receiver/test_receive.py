@@ -45,7 +45,7 @@ def test_traces_exported_to_the_receiver_become_exchanges(store: TrackingStore, 
 
 
 def test_clients_are_asked_to_retry_until_the_tables_exist(postgresql: PostgreSQL) -> None:
-    """If the receiver must not create them. Health checks succeed before that. Once the tables exist, what is acknowledged becomes an exchange."""
+    """Health checks succeed before that. Afterwards, what is acknowledged becomes an exchange."""
     url = postgresql.url(postgresql.create())
     with receive(url=url, GERMANE_AUTO_MIGRATE="false") as process:
         health = httpx2.get(f"{process.http}/healthz")
