@@ -73,12 +73,13 @@ def test_labels_are_calibrated_from_the_start(judge: FakeJudge, database: str, q
 
 def test_labels_are_calibrated_when_the_database_is_created_later(judge: FakeJudge, tmp_path: Path) -> None:
     """Calibrations are read when the first score is computed."""
-    folder = tmp_path / "later"
+    made, folder = tmp_path / "made", tmp_path / "later"
+    made.mkdir()
+    calibrate(f"sqlite:///{made / 'germane.db'}")
     database = f"sqlite:///{folder / 'germane.db'}"
     germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], poll_interval=0.05)
     ask("You pay by what in the shop?")
-    folder.mkdir()
-    calibrate(database)
+    made.rename(folder)
 
     assert germane.stop(drain_timeout=60)
 
