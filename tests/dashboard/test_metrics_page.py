@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +20,14 @@ from tests.cli.conftest import an_exchange
 from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.scrape import MetricSamples, parse_metrics
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
+from tests.insights.situations import drop_alert, make_situation
 
+from germane.alert import ScoreLevel
 from germane.dashboard import create_app
+from germane.dashboard.metrics import exposition
 from germane.dashboard.metrics.exposition import MAX_AGE, WINDOWS, DatabaseCollector
 from germane.dashboard.metrics.families import MAX_ROUTE_SCORERS, MAX_ROUTES, MAX_SCORERS
+from germane.insights.verdict import build_verdict
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, Settings, load_settings
 from germane.storage import OutgoingRequest, RequestUsage, SamplingDecision, TrackingStore
@@ -154,6 +159,16 @@ def test_the_verdict_of_the_overview_is_exported(page: TestClient) -> None:
     assert found.one("germane_verdict_routes", state="worse") == 1
     assert found.one("germane_verdict_routes", state="") == 3
     assert found.one("germane_verdict_drop", service=SERVICE, route=SEARCH, scorer="answer_relevancy") > 0.1
+
+
+def test_the_drop_of_a_service_as_a_whole_is_exported(scrape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has an empty route. A share of answers is no decrease of a mean, so it is left out."""
+    level = {"shifts": (), "current": ScoreLevel(mean=0.6, n=90), "baseline": ScoreLevel(mean=0.8, n=90)}
+    for kind, expected in (("drop", [pytest.approx(0.2)]), ("noncommittal_rate", [])):
+        verdict = build_verdict(make_situation({}, None, alerts=[drop_alert(type=kind, **level)]))
+        monkeypatch.setattr(exposition, "load_fleet", lambda *_, found=verdict: SimpleNamespace(verdict=found))
+
+        assert list(scrape().all("germane_verdict_drop", route="").values()) == expected
 
 
 def test_the_length_and_age_of_each_forwarding_queue_are_exported(store: TrackingStore, scrape: Any) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.insights.situations import FELL, NOW, STEADY, drop_alert, estimate, make_situation, plain_text
 
+from germane.alert import ScoreLevel
 from germane.insights.context import WINDOWS, ViewParams
 from germane.insights.fleet import share_periods
 from germane.insights.grid import MAX_CELLS, MAX_ROWS, GridRoute, build_grid, grid_length, grid_rows
@@ -74,6 +75,23 @@ def test_a_verdict_lists_services_that_cannot_be_judged() -> None:
     assert plain_text(verdict_sentence(none)) == (
         "mail: Not enough data in the last 24 h (n=7, need 20); not judged: billing (no answer in the last 24 h)."
     )
+
+
+def test_a_verdict_counts_services_that_dropped_as_a_whole() -> None:
+    """They are no routes, and a larger drop on a route of another service does not hide them."""
+    level = {"shifts": (), "current": ScoreLevel(mean=0.6, n=90), "baseline": ScoreLevel(mean=0.7, n=90)}
+    mail, shop = (
+        of_service(name, {}, None, alerts=[drop_alert(id=name, labels={"service": name}, **level)])
+        for name in ("mail", "shop")
+    )
+
+    wholes = plain_text(verdict_sentence(build_verdict(mail, shop)))
+    both = plain_text(verdict_sentence(build_verdict(mail, of_service("billing", FELL), shop)))
+
+    assert wholes.startswith("Relevancy fell on the service mail as a whole. Since about 19 Nov 05:30: 0.60 (n=90)")
+    assert "; also on 1 service as a whole" in wholes
+    assert both.startswith("1 of 2 routes got worse: relevancy fell most on docs-search of billing.")
+    assert "; also on 2 services as a whole" in both
 
 
 def test_means_of_several_services_are_never_averaged() -> None:

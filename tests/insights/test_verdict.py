@@ -37,7 +37,7 @@ def test_the_verdict_on_a_drop_names_route_size_and_onset() -> None:
     """The size is the difference between the means of both periods."""
     onset = Onset(datetime(2026, 11, 18, 19, tzinfo=UTC))
 
-    found = build_verdict(make_situation(FELL, onsets={"docs-search": onset}))
+    found = build_verdict(make_situation(FELL, onset=onset))
 
     assert (found.state, found.tone, found.routes) == ("worse", "bad", ("docs-search",))
     assert found.onset == onset
@@ -194,6 +194,16 @@ def test_alerts_about_a_route_or_a_share_of_answers_are_reported() -> None:
     found = build_verdict(make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", labels=labels)]))
 
     assert (found.state, found.routes, found.movements[0].is_about_share) == ("worse", ("ask",), True)
+
+
+def test_a_share_of_answers_is_never_shown_as_a_mean() -> None:
+    """A share rises when quality falls, so as a change of the mean it would contradict the verdict."""
+    levels = {"baseline": ScoreLevel(mean=0.1, n=90), "current": ScoreLevel(mean=0.4, n=90)}
+    alert = drop_alert(type="noncommittal_rate", shifts=(), **levels)
+
+    (found,) = build_verdict(make_situation({}, None, alerts=[alert])).movements
+
+    assert (found.levels, found.drop) == ((None, None), 0.0)
 
 
 def test_open_alerts_that_do_not_affect_the_verdict_are_listed() -> None:

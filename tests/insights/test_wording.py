@@ -58,7 +58,7 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
     ("situation", "expected"),
     [
         (
-            make_situation(FELL, onsets={"docs-search": AFTER_DEPLOY}),
+            make_situation(FELL, onset=AFTER_DEPLOY),
             (
                 "1 of 2 routes got worse: relevancy fell on docs-search. Last 24 h: 0.48 (95% interval "
                 "0.42\u20130.54, n=57), compared with 0.78 before (15 Nov to 18 Nov, n=803), since about 18 Nov "
@@ -68,7 +68,7 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
         (
             make_situation(
                 {**FELL, "ask": ((0.8, 400), (0.3, 80))},
-                onsets={"ask": BEGAN},
+                onset=BEGAN,
                 reference_period=BASELINE,
             ),
             (
@@ -80,7 +80,7 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
         (
             make_situation(
                 {"docs-search": ((0.8, 300), (0.4, 12))},
-                onsets={"docs-search": BEGAN},
+                onset=BEGAN,
                 alerts=[drop_alert()],
                 zone=ZoneInfo("Europe/Berlin"),
             ),

@@ -131,7 +131,7 @@ def with_onset(context: InsightContext, verdict: Verdict) -> Verdict:
         return verdict
     fingerprint = None if situation.current is None else situation.current.fingerprint
     onset = load_onset(context, situation.scorer, service, first.route, fingerprint, first.alert)
-    changed = replace(situation, onsets={} if onset is None else {first.route or "": onset})
+    changed = replace(situation, onset=onset)
     return replace(verdict, situation=changed, movements=(replace(first, situation=changed), *others))
 
 
@@ -156,13 +156,13 @@ class _Loading:
         scorers = {self._choose(name, [part], today).scorer for name, part in split_by_service(today).items()}
         # Queries over whole hours can use rollups, which is much faster.
         until = (self.now - DAY).replace(minute=0, second=0, microsecond=0)
-        week = self.summarize(next_hour(self.now - WEEK), until, scorers - {None})
+        week = self.summarize(next_hour(self.now - WEEK), until, scorers)
         recent = [today, week]
         if not today.services and not week.services:
             recent.append(self.summarize(self.now - LONGEST, self.now))
         parts = [split_by_service(summary) for summary in recent]
         names = {name for part in parts for name in part} | {alert.service for alert in self.alerts} - {""}
-        names |= {self.view.service} - {None} if self.view.service else set()
+        names |= {self.view.service} if self.view.service else set()
         days = [self._choose(name, [part[name] for part in parts if name in part], today) for name in sorted(names)]
         days = days or [LastDay(service=None, scorer=None, summary=today)]
         return self._with_references(days, parts[1], ComparisonPeriod(since=week.since, until=week.until))

@@ -12,11 +12,7 @@ from germane.alerting import Onset
 from germane.annotation import Marker
 from germane.insights.charts import ChartMarker
 from germane.insights.context import ViewParams
-from germane.insights.formatting import (
-    humanize,
-    quote_segment,
-    shorten,
-)
+from germane.insights.formatting import humanize, quote_segment, shorten
 from germane.statistics import SIGNIFICANCE_LEVEL, Comparison, Comparisons, Estimate, mark_significant_drops
 from germane.storage import Bucket, Coverage, RouteSummary, ServiceSummary
 
@@ -73,8 +69,8 @@ class Situation:
     """Length of the period that the later mean of a route covers, if it is not a day."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes in a mean are ignored."""
-    onsets: Mapping[str, Onset] = field(default_factory=dict)
-    """Estimated onsets of the largest drops, by route; the key of the service as a whole is empty."""
+    onset: Onset | None = None
+    """The estimated onset of the service's largest drop."""
     alerts: Sequence[Alert] = ()
     """The service's open alerts about which channels were notified."""
     coverage: Sequence[Coverage] = ()

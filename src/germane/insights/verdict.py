@@ -51,14 +51,16 @@ class Movement:
 
     @property
     def levels(self) -> tuple[Estimate | ScoreLevel | None, Estimate | ScoreLevel | None]:
-        """Levels before and after the change, from the comparison if it has enough scores, or else from the alert."""
+        """Means before and after the change, from the comparison if it has enough scores, or else from the alert."""
         if self.comparison is not None and self.comparison.is_comparable:
             return self.comparison.before, self.comparison.after
         if self.alert is None:
             return None, None
         shifts = (shift for shift in self.alert.shifts if shift.dimension == "route" and shift.name == self.route)
         shift = next(shifts, None)
-        return (self.alert.baseline, self.alert.current) if shift is None else (shift.before, shift.since)
+        if shift is not None:
+            return shift.before, shift.since
+        return (None, None) if self.is_about_share else (self.alert.baseline, self.alert.current)
 
     @property
     def hours(self) -> str:
@@ -162,7 +164,7 @@ class Verdict:
     @property
     def onset(self) -> Onset | None:
         """The estimated onset of the largest drop, with its interval and the nearest deploy."""
-        return self.situation.onsets.get(self.movements[0].route or "") if self.is_worse else None
+        return self.situation.onset if self.is_worse else None
 
     @property
     def began_on(self) -> str | None:

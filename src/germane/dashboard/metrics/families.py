@@ -208,14 +208,14 @@ def _verdict_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     if snapshot.verdict is not None:
         verdict = snapshot.verdict
         samples = [(("worse",), len(verdict.places) if verdict.is_worse else 0), (("",), verdict.n_routes)]
-        moves = [move for move in verdict.movements if verdict.is_worse and move.route is not None]
         drops = [
             ((move.situation.service or "", move.route or "", move.situation.scorer or ""), move.drop)
-            for move in moves[:MAX_ALERT_GROUPS]
+            for move in verdict.movements[:MAX_ALERT_GROUPS]
+            if verdict.is_worse and None not in move.levels
         ]
     help_text = "Routes that got worse in the verdict of the overview, and, without a state, all routes in it."
     yield _family("germane_verdict_routes", help_text, ("state",), samples)
-    help_text = "Decrease of the mean of each route that got worse in the verdict of the overview."
+    help_text = "Decrease of the mean of each route, or service without a route, that got worse in the verdict."
     yield _family("germane_verdict_drop", help_text, ("service", "route", "scorer"), drops)
 
 

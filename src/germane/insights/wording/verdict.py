@@ -218,17 +218,22 @@ def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) ->
 
 
 def _lead_values(verdict: Verdict, first: Movement) -> Values:
-    """Return the beginning of the sentence. A verdict on several routes begins with their number."""
-    title, routes, more = scorer_title(first.situation.scorer), len(verdict.routes), len(verdict.movements) - 1
+    """Return the beginning of the sentence, which states the number of routes, and the other places."""
+    title, routes = scorer_title(first.situation.scorer), len(verdict.routes)
+    wholes = len(verdict.movements) - routes - (first.route is None)
+    also = [f"{sanitize.count_noun(wholes, 'service')} as a whole"] if wholes else []
+    if first.route is None and routes:
+        also.insert(0, sanitize.count_noun(routes, "route"))
+    more = " and ".join(also) or None
     if first.situation.route is not None or first.route is None:
-        also = sanitize.count_noun(more, "more route") if more else None
-        return {"lead": "", "title": title, "More": "More", "most": "", "more": also}
+        return {"lead": "", "title": title, "More": "More", "most": "", "more": more}
     total, word = sanitize.count_noun(verdict.n_routes, "route"), "worse" if verdict.is_worse else "better"
     return {
         "lead": f"{routes:,} of {total} got {word}: ",
         "title": title[:1].lower() + title[1:],
         "More": "more",
-        "most": " most" if routes > 1 else "",
+        "most": " most" if len(verdict.movements) > 1 else "",
+        "more": more,
     }
 
 
