@@ -19,8 +19,8 @@ POLL_INTERVAL: Final = 0.1
 """Maximum time, in seconds, between two looks at the backlog."""
 LOG_INTERVAL: Final = 10.0
 """Time, in seconds, between two log lines about the progress, if standard error is not a terminal."""
-MIN_SHOWN: Final = 1.0
-"""Time, in seconds, after which a terminal shows the progress."""
+SHOWN_INTERVAL: Final = 1.0
+"""Time, in seconds, between two updates of the progress on a terminal. Each counts all waiting answers."""
 _logger = logging.getLogger("germane")
 
 
@@ -49,7 +49,7 @@ class Drain:
         self._is_quiet = is_quiet
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._is_line_open = False
-        self._logged_at = 0.0
+        self._shown_at = 0.0
 
     def run(self, timeout: float) -> None:
         """Wait for at most ``timeout`` seconds."""
@@ -99,8 +99,9 @@ class Drain:
         )
 
     def _show_progress(self, waited: float, timeout: float) -> None:
-        if self._is_quiet or waited < (MIN_SHOWN if self._is_terminal else self._logged_at + LOG_INTERVAL):
+        if self._is_quiet or waited < self._shown_at + (SHOWN_INTERVAL if self._is_terminal else LOG_INTERVAL):
             return
+        self._shown_at = waited
         answers = count_noun(self._store.backlog.count_unscored(self._pairs), "answer")
         problem = self._monitor.status().judge_problem
         cause = f" ({problem})" if problem else ""
@@ -108,7 +109,6 @@ class Drain:
         if self._is_terminal:
             self._overwrite_line(f"{line:.79}")
         else:
-            self._logged_at = waited
             _logger.warning("%s", line)
 
     def _close_line(self) -> None:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,20 @@ def test_the_end_of_the_timeout_is_logged_with_the_number_of_answers(
     *_, progress, last = warnings()
     assert re.fullmatch(r"waiting for scores: 3 answers left after [01] s of at most 1 s.*", progress)
     assert "3 answers without a score: scoring takes longer than the drain timeout of 1 s; raise it" in last
+
+
+def test_a_terminal_is_updated_at_an_interval(judge: FakeJudge, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each update counts all waiting answers, which is expensive if there are many."""
+    terminal = StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(drain, "SHOWN_INTERVAL", 0.4)
+    judge.outage = Fault("status", status=503)
+    ask_all(3, **judge.settings(), database=database)
+
+    assert germane.stop(drain_timeout=1)
+
+    assert 1 <= terminal.getvalue().count("waiting for scores") <= 2
 
 
 @pytest.mark.slow
