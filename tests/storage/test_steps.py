@@ -149,6 +149,14 @@ def test_a_small_window_has_all_its_scores(store: TrackingStore, write: Write) -
     assert len(store.answers.sample_scores(["r"], **WINDOW)[0]) == 5
 
 
+def test_scores_that_differ_only_in_the_label_have_an_order(store: TrackingStore, write: Write) -> None:
+    """A scorer may give two answers of one moment the same value, but only one of them a label."""
+    write([1], [0.5], label="relevant")
+    write([1], [0.5])
+
+    assert {one.label for one in store.answers.sample_scores(["r"], **WINDOW)[0]} == {"relevant", None}
+
+
 def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     store: TrackingStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

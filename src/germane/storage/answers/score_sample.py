@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Select, select
@@ -24,6 +25,7 @@ MAX_LOWEST: Final = 300
 SLICES: Final = 25
 """Number of equal parts of a window from which a sample is drawn."""
 _MOMENT = score.c.started_at
+_BY_TIME: Final = itemgetter(0, 1, 2)  # not the label, which may be missing and is then not comparable
 
 
 class SampledScore(NamedTuple):
@@ -48,7 +50,7 @@ def load_sample(
     if connection.execute(more).first() is None:
         found = _read(connection, window, scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
         if len(found) <= MAX_SCORES:
-            return sorted(found), True
+            return sorted(found, key=_BY_TIME), True
     sampled: set[SampledScore] = set()
     # Scores of exactly 0, such as refusals, are at one height, so the sample has enough of them.
     for low in ([score.c.value < 0], [score.c.value > 0, score.c.value < LOW_SCORE]):
@@ -58,7 +60,7 @@ def load_sample(
     for number in range(SLICES):
         part = (since + number * length, since + (number + 1) * length)
         sampled.update(_read(connection, part, scorers, equal, MAX_ROWS_READ // SLICES, MAX_SAMPLED // SLICES))
-    return sorted(sampled), False
+    return sorted(sampled, key=_BY_TIME), False
 
 
 def _read(
