@@ -180,6 +180,17 @@ def test_a_change_in_the_route_mix_is_not_reported_as_a_shift(store: TrackingSto
     assert found.baseline.mean == pytest.approx((5 * 0.9 + 30 * 0.5) / 35, abs=1e-9)
 
 
+def test_a_route_without_a_name_needs_evidence_like_others(store: TrackingStore, give: Give) -> None:
+    """If both routes fell by the same amount, sentences name neither."""
+    for route in ("", "faq"):
+        give(-24, [0.8] * 20, route=route)
+        give(1, [0.4] * 20, route=route)
+
+    found = EvidenceCollector(store).add_to(an_alert())
+
+    assert {(shift.name, shift.supported) for shift in found.shifts} == {("", False), ("faq", False)}
+
+
 def test_refusals_are_named_as_the_cause_if_they_explain_half_of_the_drop(store: TrackingStore, give: Give) -> None:
     """Otherwise the cause is drift."""
     give(-24, [0.8] * 20)

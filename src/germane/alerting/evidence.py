@@ -224,7 +224,7 @@ class EvidenceCollector:
                 name = dimension.removeprefix("attributes.")
                 by_label[dimension] = {f"{name}={label}": pairs for label, pairs in groups.items()}
         carriers = find_carriers({"route": by_route, **by_label})
-        routes = _shifts("route", by_route, [carriers.pop("route", "")])
+        routes = _shifts("route", by_route, [carriers.pop("route", None)])
         labels = {name: group for groups in by_label.values() for name, group in groups.items()}
         return routes, _shifts("attribute", labels, carriers.values())
 
@@ -263,7 +263,7 @@ def _group(pairs: Iterable[MeanPair], name: str) -> Groups:
     return groups
 
 
-def _shifts(dimension: Any, groups: Groups, supported: Collection[str]) -> list[ScoreShift]:
+def _shifts(dimension: Any, groups: Groups, supported: Collection[str | None]) -> list[ScoreShift]:
     """Return the groups whose mean fell: those that sentences may name first, then by size, largest first."""
     shifts = [
         ScoreShift(
