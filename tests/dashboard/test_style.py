@@ -33,6 +33,12 @@ PAIRS = [
 ]
 
 
+@each("template", TEMPLATES)
+def test_dates_are_written_with_the_directives_of_every_platform(template: Path) -> None:
+    """A day without a leading zero has none, so Windows would answer with an error."""
+    assert re.findall(r"[^{]%-[a-zA-Z]", template.read_text(encoding="utf-8")) == []
+
+
 def luminance(colour: str) -> float:
     """Return the relative luminance of a color, in [0, 1] (WCAG 2.2)."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
