@@ -64,8 +64,6 @@ class GridRow:
     service: str
     route: str
     dropped: bool
-    level: float | None
-    """The usual level: the baseline's mean, or the mean of the preceding days."""
     cells: Sequence[GridCell | None]
     """One cell per column; None without scores."""
 
@@ -113,6 +111,7 @@ class GridRoute:
     route: str
     dropped: bool
     level: float | None
+    """The usual level: the baseline's mean, or the mean of the preceding days."""
     fingerprint: str | None
     """Fingerprint of the scores that are compared with the level."""
     buckets: Sequence[Bucket]
@@ -120,10 +119,10 @@ class GridRoute:
 
 def build_grid(view: ViewParams, routes: Iterable[GridRoute], hidden: int) -> Grid:
     """Build the grid. Buckets have the length :func:`grid_length`; those of other fingerprints are not compared."""
-    length, zone, given = grid_length(view), view.zone or UTC, list(routes)
+    length, zone = grid_length(view), view.zone or UTC
     columns = list(BucketGrid(int(length.total_seconds()), zone).starts(view.since, view.until))
     rows = []
-    for route in given:
+    for route in routes:
         by_start: dict[datetime, Bucket] = {}
         for bucket in route.buckets:
             if bucket.start not in by_start or bucket.fingerprint == route.fingerprint:
@@ -136,11 +135,8 @@ def build_grid(view: ViewParams, routes: Iterable[GridRoute], hidden: int) -> Gr
                 continue
             level = route.level if found.fingerprint == route.fingerprint else None
             difference = None if level is None else found.mean - level
-            until = min(end, view.until)
             cells.append(
-                GridCell(max(start, view.since), until, found.mean, found.n, not found.has_min_samples, difference)
+                GridCell(max(start, view.since), end, found.mean, found.n, not found.has_min_samples, difference)
             )
-        rows.append(
-            GridRow(service=route.service, route=route.route, dropped=route.dropped, level=route.level, cells=cells)
-        )
+        rows.append(GridRow(service=route.service, route=route.route, dropped=route.dropped, cells=cells))
     return Grid(columns=[start.astimezone(zone) for start in columns], length=length, rows=rows, hidden=hidden)

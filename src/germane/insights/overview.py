@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Final
 
 from germane.insights.charts import ChartMarker
@@ -81,7 +81,6 @@ class SelectedRange:
 class Overview:
     """The content of the overview page."""
 
-    now: datetime
     fleet: Fleet
     """The selected service or all services, with the verdict."""
     bucket: timedelta
@@ -100,8 +99,6 @@ class Overview:
     """The worst answers from the last day or the selected range."""
     selected: SelectedRange | None
     """The selected time range, or None for a window such as the last 7 days."""
-    dropped: Sequence[tuple[str | None, str]]
-    """Services and routes that got worse, largest drop first."""
     disagreement: Disagreement | None
     """Disagreement between human labels and the judge in the view's window, or None if no answer has a label."""
     status: StatusBar
@@ -159,7 +156,6 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     cards = [replace(card, buckets=by_route.get((card.service, card.route), ())) for card in cards]
     changed = verdict.places[0] if verdict.places else ("", "")
     return Overview(
-        now=now,
         fleet=fleet,
         bucket=bucket,
         buckets=buckets,
@@ -170,7 +166,6 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         onset_comparison=_onset_comparison(view, fleet, by_route.get((changed[0] or "", changed[1]), buckets)),
         worst=_load_worst(context, view, fleet, selected) if cards else [],
         selected=selected,
-        dropped=dropped,
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
         status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         traces=load_watched_traces(store, since=view.since, until=view.until, service=view.service),

@@ -45,9 +45,9 @@ from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
 MAX_BREAKDOWN_ROWS: Final = 12
+"""Maximum number of rows in a breakdown by model or another dimension."""
 MAX_SCORES_READ: Final = 20_000
 """Maximum number of scores of a breakdown whose dimension is not in the rollups."""
-"""Maximum number of rows in a breakdown by model or another dimension."""
 MAX_ALERTS: Final = 200
 """Maximum number of alerts that are searched for the route's alerts."""
 _NO_CHART: Final = Markup()
