@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 from tests.cases import each
+from tests.cli.conftest import an_exchange
 from tests.dashboard.conftest import BOTH, HERE, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
@@ -26,6 +27,7 @@ from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import format_interval, format_number, format_percent, format_signed
 from germane.insights.overview import Overview, load_overview
 from germane.insights.wording import verdict_sentence
+from germane.score import Score
 from germane.settings import load_settings
 from germane.statistics import Comparison
 from germane.storage import BaselineKey, SamplingDecision, TrackingStore
@@ -96,6 +98,27 @@ def test_a_range_that_ends_before_the_drop_names_no_affected_route(week: Week) -
     assert (found.selected.route, found.selected.comparisons) == (None, [])
     assert not any(card.dropped or card.difference is not None for card in found.cards)
     assert found.verdict.state == "worse"
+
+
+def test_a_service_without_scores_today_is_not_forgotten(store: TrackingStore) -> None:
+    """Its scorer may differ from that of the services that have scores. The verdict names it as not judged."""
+    for service, scorer, ago in (("shop", RELEVANCY, HALF), ("billing", "faithfulness", 3 * DAY)):
+        made = an_exchange(started_at=NOW - ago, service=service)
+        store.exchanges.add([made])
+        store.sampling.assign_tasks([SamplingDecision(made.id, 1.0, "sampled")], {scorer: "f"})
+        tasks = [
+            task for claim in store.queue.claim_tasks("me", {scorer: "f"}, limit=1, lease=DAY) for task in claim.tasks
+        ]
+        store.queue.complete_tasks("me", [(task, Score(scorer=scorer, fingerprint="f", value=0.5)) for task in tasks])
+    store.exchanges.add([an_exchange(started_at=NOW - HALF, service="billing")])
+
+    fleet = load_shown(store).fleet
+
+    assert [situation.service for situation, _ in fleet.verdict.unjudged] == ["billing"]
+    assert {day.service: (day.scorer, day.scored_at) for day in fleet.days} == {
+        "billing": ("faithfulness", NOW - 3 * DAY),
+        "shop": (RELEVANCY, NOW - HALF),
+    }
 
 
 def test_the_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:

@@ -153,10 +153,9 @@ class _Loading:
     def load_days(self) -> list[LastDay]:
         """Return the last day of each service, with the levels that it is compared with."""
         today = self.summarize(self.now - DAY, self.now)
-        scorers = {self._choose(name, [part], today).scorer for name, part in split_by_service(today).items()}
         # Queries over whole hours can use rollups, which is much faster.
         until = (self.now - DAY).replace(minute=0, second=0, microsecond=0)
-        week = self.summarize(next_hour(self.now - WEEK), until, scorers)
+        week = self.summarize(next_hour(self.now - WEEK), until)
         recent = [today, week]
         if not today.services and not week.services:
             recent.append(self.summarize(self.now - LONGEST, self.now))
