@@ -160,6 +160,7 @@ def _draw(random: np.random.Generator, *, carried: bool) -> Drop:
             level = level - random.uniform(0.2, 0.4) * (group == random.integers(size))
         if twist == "wander":
             level = level + random.normal(0, 0.02, (size + 1, BEFORE.days + 1))[group, day]
+    level = np.maximum(level, 0.5)  # otherwise, scores that cannot fall below 0 would hide the drop of a bad group
     carrier, falls, size_of_drop = None, late, random.uniform(0.1, 0.35)
     if carried:
         dimension = str(random.choice(list(groups)))

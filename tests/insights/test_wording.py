@@ -26,7 +26,7 @@ from tests.insights.situations import (
 )
 
 from germane.alert import ScoreLevel, ScoreShift
-from germane.alerting import Change, Onset
+from germane.alerting import Onset
 from germane.insights.comparison_context import LaterDrop, VersionContext
 from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
 from germane.insights.context import ViewParams
@@ -361,8 +361,7 @@ def test_the_verdict_on_a_comparison_is_one_sentence(verdict: ComparisonVerdict,
 def test_the_context_of_a_comparison_names_versions_and_later_drops() -> None:
     """Without a drop or a version that began together with the new one, its sentence is omitted."""
     view = ViewParams(window="7d", since=NOW - 7 * DAY, until=NOW, zone=UTC)
-    change = Change("index v42", ONSET - timedelta(minutes=80))
-    drop = LaterDrop(onset=ONSET, route="docs", change=change, path="/compare")
+    drop = LaterDrop(onset=ONSET, route="docs", deploy=AFTER_DEPLOY.deploy, path="/compare")
     together = {"model": "larch-2", "prompt_version": "7"}
 
     def sentence(began_together: dict[str, str] | None, later_drop: LaterDrop | None) -> str:
@@ -371,10 +370,11 @@ def test_the_context_of_a_comparison_names_versions_and_later_drops() -> None:
 
     assert sentence(together, drop) == (
         "larch-2 and prompt version 7 began together on 17 Nov, so this comparison cannot distinguish them. The drop "
-        "on docs began later, on 18 Nov 19:04, 80 minutes after index v42. Compare the time before and after it"
+        'on docs began later, on 18 Nov 19:04. It began 20 minutes after the deploy "index v42". '
+        "Compare the time before and after it"
     )
     assert (
-        sentence(None, replace(drop, route=None, change=None, path=None)) == "The drop began later, on 18 Nov 19:04. "
+        sentence(None, replace(drop, route=None, deploy=None, path=None)) == "The drop began later, on 18 Nov 19:04. "
     )
 
 

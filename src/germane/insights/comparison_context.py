@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from germane import alerting
 from germane.insights.context import InsightContext, ViewParams
@@ -13,14 +13,10 @@ from germane.insights.situation import (
     NOTIFIED_STATES,
     affected_routes,
     alert_concerns_route,
-    marker_comparison_path,
     onset_comparison_path,
 )
 from germane.settings import SCORE_RULES
 from germane.storage import Bucket
-
-if TYPE_CHECKING:
-    from germane.alerting import Change
 
 OTHER_DIMENSION: Final = {"model": "prompt_version", "prompt_version": "model"}
 SAME_SPLIT: Final = 0.9
@@ -34,10 +30,10 @@ class LaterDrop:
 
     onset: datetime
     route: str | None
-    change: Change | None
-    """The change of the application shortly before the onset, if any."""
+    deploy: str | None
+    """On which side of the nearest deploy it began; a clause without punctuation."""
     path: str | None
-    """Path of the comparison of the time before and after the change, or the onset."""
+    """Path of the comparison of the time before and after the onset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +89,12 @@ def _later_drop(
     onsets = {alert.onset: alert for alert in reversed(alerts) if alert.onset and first <= alert.onset < view.until}
     if not onsets:
         return None
-    onset, trends = min(onsets), context.store.trends
+    onset = min(onsets)
     alert = onsets[onset]
-    found = alerting.find_changes(trends, alert, onset)
-    changes = alerting.list_changes(replace(alert, details={**alert.details, **found}), onset)
-    earlier = [change for change in changes if change.at <= onset]
-    change = next((change for change in earlier if change.is_near(onset)), None)
+    deploy = alerting.find_deploy(context.store.trends, service, alerting.Onset(onset, alert.onset_interval))
     on = next(iter(affected_routes(alert)), None)
     path = onset_comparison_path(view, onset, view.until, first=view.since, route=on, scorer=scorer, service=service)
-    if change is not None:
-        markers = trends.list_markers(service=service, since=change.at, until=onset)
-        path = next((marker_comparison_path(marker, view, on) for marker in markers if marker.at == change.at), path)
-    return LaterDrop(onset=onset, route=on, change=change, path=path)
+    return LaterDrop(onset=onset, route=on, deploy=deploy and deploy.words, path=path)
 
 
 def _began(buckets: Sequence[Bucket], label: str) -> datetime | None:

@@ -47,8 +47,7 @@ SHARED_START: Final = (
     "{model} and prompt version {prompt_version} began together on {date}, so this comparison cannot distinguish them. "
 )
 LATER_DROP: Final = (
-    "The drop[ on {route}] began later, on {onset}[, {passed} after {change}]. "
-    "[{path:Compare the time before and after it}]"
+    "The drop[ on {route}] began later, on {onset}. [{deploy}. ][{path:Compare the time before and after it}]"
 )
 
 
@@ -95,8 +94,7 @@ def context_sentence(context: VersionContext, view: ViewParams) -> Sentence:
             LATER_DROP,
             route=drop.route and shorten(drop.route, 60),
             onset=dates.date_time(drop.onset),
-            passed=drop.change and drop.change.distance(drop.onset).removesuffix(" before"),
-            change=drop.change and drop.change.name,
+            deploy=drop.deploy and f"{drop.deploy[:1].upper()}{drop.deploy[1:]}",
             path=drop.path,
         )
     return pieces
