@@ -234,7 +234,10 @@ def summary_table(results: Results) -> str:
     quiet = {row.family: row for row in results.quiet}
     rows = []
     for per_day in SUMMARY_SCORES:
-        found = [drops[f"shift {size}, {per_day} a day"] for size in SUMMARY_SIZES]
+        names = [f"shift {size}, {per_day} a day" for size in SUMMARY_SIZES]
+        if not drops.keys() >= set(names):
+            continue
+        found = [drops[name] for name in names]
         years = quiet.get(f"quiet, wander 0.02, {per_day} a day")
         rate = f"{years.alerts[GERMANE] / years.years:.1f}" if years else "not measured"
         rows.append([str(per_day), *(_found_within(row) for row in found), rate])

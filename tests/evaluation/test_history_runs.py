@@ -168,7 +168,7 @@ def test_killed_processes_lose_and_repeat_nothing(store: TrackingStore, configur
     killed = []
 
     def kill() -> None:
-        while len(killed) < 2 and not finished.wait(random.Random(len(killed)).uniform(0.5, 1.5)):
+        while len(killed) < 2 and not finished.wait(random.Random(len(killed)).uniform(0.1, 0.5)):
             victims = [child.pid for child in multiprocessing.active_children() if child.pid]
             if victims:
                 killed.append(random.Random(len(killed)).choice(victims))

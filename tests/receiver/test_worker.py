@@ -62,11 +62,12 @@ def test_a_worker_with_a_receiver_receives_and_scores_exchanges(
 
 
 def test_a_worker_asks_clients_to_retry_until_the_tables_exist(postgresql: PostgreSQL) -> None:
-    """Health checks succeed before that. Once the tables exist, requests are accepted."""
+    """If it must not create them. Health checks succeed before that; once the tables exist, requests are accepted."""
     url = postgresql.url(postgresql.create())
     command = [sys.executable, "-m", "germane", "worker", "--otlp", "--otlp-http", "0", "--otlp-grpc", "0"]
     with FakeJudge() as judge:
         environment = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
+        environment["GERMANE_AUTO_MIGRATE"] = "false"
         process = subprocess.Popen(
             [*command, "--database", url], stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections import Counter
@@ -98,7 +99,10 @@ def test_concurrent_applications_score_each_exchange_once(
     program: Start, judge: FakeJudge, url: str, store: TrackingStore, until: Until
 ) -> None:
     """Three processes capture and score on one database."""
-    processes = program(CONCURRENT_APPLICATIONS, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop")
+    without_alerts = json.dumps([{"type": "drop", "enabled": False}])
+    processes = program(
+        CONCURRENT_APPLICATIONS, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop", GERMANE_RULES=without_alerts
+    )
     until(lambda: store.answers.counts().done == 120)
 
     assert processes.communicate("...", timeout=250) == ("[0, 0, 0]\n", "")

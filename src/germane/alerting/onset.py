@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
-from germane import sanitize
+from germane import sanitize, statistics
 from germane.alert import Alert
 from germane.annotation import Marker
 from germane.settings import SCORE_RULES
-from germane.statistics import TimedMean, find_change, find_latest_fall
 from germane.storage import Bucket, TrendReader
 
 LOOK_BACK: Final = timedelta(days=14)
@@ -83,7 +82,7 @@ def estimate_onset(
     ``suspected`` is where the detector suspects the onset. ``alert_type`` decides whether a mean fell or a share rose.
     """
 
-    def load(start: datetime, end: datetime, bucket: timedelta) -> list[TimedMean]:
+    def load(start: datetime, end: datetime, bucket: timedelta) -> list[statistics.TimedMean]:
         buckets = trends.over_time(
             scorer=scorer, service=service or None, route=route, by="route" if route is None else None,
             since=start, until=end, bucket=bucket, histograms=False, coverage=False,
@@ -96,13 +95,13 @@ def estimate_onset(
 
     since = min(suspected or until, until) - LOOK_BACK
     hours = load(since.replace(minute=0, second=0, microsecond=0), until, _HOUR)
-    found = find_latest_fall(hours)
+    found = statistics.find_latest_fall(hours)
     if found is None:
         return None
     start, end = max(found.level_since, found.earliest - MARGIN), min(found.latest + MARGIN, until)
     before = [hour for hour in hours if found.level_since <= hour.start < start]
     after = [hour for hour in hours if hour.start >= end]
-    found = find_change([*before, *load(start, end, _MINUTE), *after], falls_only=True) or found
+    found = statistics.find_change([*before, *load(start, end, _MINUTE), *after], falls_only=True) or found
     return Onset(found.at, (found.earliest, min(found.latest, until)))
 
 
@@ -155,15 +154,15 @@ def _compared(words: str, marker: Marker) -> NearestDeploy:
     return NearestDeploy(name, words.format(deploy=f'the deploy "{name}"'))
 
 
-def _timed_mean(bucket: Bucket, length: timedelta, share_name: str | None) -> TimedMean:
+def _timed_mean(bucket: Bucket, length: timedelta, share_name: str | None) -> statistics.TimedMean:
     end, group, n, mean = bucket.start + length, bucket.group or "", bucket.n, bucket.mean
     if share_name is not None:
         share = getattr(bucket, share_name) or 0.0
-        return TimedMean(bucket.start, end, group, n, 1 - share, n * share * (1 - share))
+        return statistics.TimedMean(bucket.start, end, group, n, 1 - share, n * share * (1 - share))
     squares = (n - 1) * (bucket.deviation or 0.0) ** 2
     answered = 1 - (bucket.noncommittal_share or 0.0)
     if answered <= 0:
-        return TimedMean(bucket.start, end, group, 0, 0.0, refusals=n)
+        return statistics.TimedMean(bucket.start, end, group, 0, 0.0, refusals=n)
     # Refusals score 0.
     squares = max(0.0, squares + n * mean**2 - n * mean**2 / answered)
-    return TimedMean(bucket.start, end, group, n * answered, mean / answered, squares, n * (1 - answered))
+    return statistics.TimedMean(bucket.start, end, group, n * answered, mean / answered, squares, n * (1 - answered))
