@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from tests.insights.situations import FELL, NOW, STEADY, drop_alert, estimate, make_situation, plain_text
 
 from germane.alert import ScoreLevel
+from germane.insights.charts import Split
 from germane.insights.context import WINDOWS, ViewParams
 from germane.insights.fleet import share_periods
 from germane.insights.grid import MAX_CELLS, MAX_ROWS, GridRoute, build_grid, grid_length, grid_rows
+from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import ComparisonPeriod, Situation
 from germane.insights.verdict import build_verdict
 from germane.insights.wording import verdict_sentence
@@ -109,6 +112,21 @@ def test_the_change_of_a_verdict_is_that_of_the_route_it_names() -> None:
     assert change is not None
     assert change.route == "docs-search"
     assert change.drop > 0.2
+
+
+def test_a_chart_writes_no_level_of_another_judge_beside_the_newest() -> None:
+    """The difference of the two levels would be that of the judges."""
+    parts = [bucket(NOW - 5 * HOUR, 0.8, 30, "f1")], [bucket(NOW - HOUR, 0.5, 30, "f2")]
+    trends = SimpleNamespace(over_time=lambda since, **_: parts[since >= NOW - 2 * HOUR])
+    store: Any = SimpleNamespace(trends=trends)
+    place = {"scorer": "answer_relevancy", "service": "shop", "route": "ask"}
+
+    drawn = draw_score_chart(
+        store, view_of(DAY), place, sample=([], True), split=Split(at=NOW - 2 * HOUR), title="Scores", name="chart"
+    )
+
+    assert "since 0.50 (n=30)" in drawn
+    assert "before 0.80" not in drawn
 
 
 @given(st.lists(st.tuples(HOURS, st.integers(1, 24 * 60)), max_size=40))

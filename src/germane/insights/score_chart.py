@@ -43,11 +43,12 @@ def draw_score_chart(
     scorer, equal = place["scorer"], {name: place[name] for name in ("service", "route")}
     scores, is_complete = sample or store.answers.sample_scores([scorer], view.since, view.until, **equal)
     parts = _load_steps(store, view, place, split, None if versions is None else versions[0])
-    if split is not None:
-        before = _level("before", parts[0]) if split.at > view.since else None
-        since = _level("since", parts[-1]) if split.at < view.until else None
-        split = replace(split, before=split.before or before, since=split.since or since)
     steps = [step for part in parts for step in part]
+    if split is not None:
+        newest = steps[-1].fingerprint if steps else ""
+        before = _level("before", parts[0], newest) if split.at > view.since else None
+        since = _level("since", parts[-1], newest) if split.at < view.until else None
+        split = replace(split, before=split.before or before, since=split.since or since)
     if versions is not None:
         more["failing"] = chart_points(step for step in steps if step.group == versions[1])
         steps = [step for step in steps if step.group == versions[2]]
@@ -76,8 +77,8 @@ def _load_steps(
     ]
 
 
-def _level(name: str, steps: Sequence[Bucket]) -> Level | None:
-    """Return the mean of the steps with the newest fingerprint."""
-    newest = [step for step in steps if step.fingerprint == steps[-1].fingerprint]
-    n = sum(step.n for step in newest)
-    return Level(name, sum(step.n * step.mean for step in newest) / n, n) if n else None
+def _level(name: str, steps: Sequence[Bucket], fingerprint: str) -> Level | None:
+    """Return the mean of the steps with a fingerprint, because levels by different judges are not comparable."""
+    found = [step for step in steps if step.fingerprint == fingerprint]
+    n = sum(step.n for step in found)
+    return Level(name, sum(step.n * step.mean for step in found) / n, n) if n else None
