@@ -75,9 +75,9 @@ def load_durations(
     on_route, conditions = matching(exchange, route=equal["route"]), matching(exchange, **equal)
     columns = (exchange.c.started_at, exchange.c.duration)
     window = (since, until)
-    pairs, floor = _load_newest(connection, columns, window, conditions, MAX_EXCHANGES_READ, on_route)
+    pairs, unread, floor = _load_newest(connection, columns, window, conditions, MAX_EXCHANGES_READ, on_route)
     grid = choose_grid(floor)
-    values = _values_by_bucket(pairs, floor, grid)
+    values = _values_by_bucket(pairs, unread, grid)
     buckets = []
     for number, durations in sorted(values.items()):
         durations.sort()
@@ -92,12 +92,12 @@ def load_costs(
     """Return the costs per bucket. The arguments are those of :func:`load_durations`; ``equal`` may name a scorer."""
     conditions = [*matching(score, **equal), score.c.cost.is_not(None)]
     columns = (score.c.started_at, score.c.cost)
-    pairs, floor = _load_newest(connection, columns, (since, until), conditions, MAX_SCORES_READ)
+    pairs, unread, floor = _load_newest(connection, columns, (since, until), conditions, MAX_SCORES_READ)
     grid = choose_grid(floor)
     return NewestBuckets(
         [
             CostBucket(start=grid.start(number), n=len(costs), usd=math.fsum(costs))
-            for number, costs in sorted(_values_by_bucket(pairs, floor, grid).items())
+            for number, costs in sorted(_values_by_bucket(pairs, unread, grid).items())
         ],
         floor,
     )
@@ -110,10 +110,11 @@ def _load_newest(
     conditions: Sequence[ColumnElement[bool]],
     bound: int,
     indexed: Sequence[ColumnElement[bool]] = (),
-) -> tuple[list[tuple[int, float]], datetime | None]:
-    """Return the newest values with their times in seconds since 1970, and the start of what was read if truncated.
+) -> tuple[list[tuple[int, float]], datetime | None, datetime | None]:
+    """Return the newest values with their times in seconds since 1970, and two times if the window was truncated.
 
-    The database and the archive are each read back to the row after its newest ``bound`` rows.
+    They are the newest time that was not read, and the start of what was read. The database and the archive are each
+    read back to the row after its newest ``bound`` rows.
     """
     moment, (since, until) = columns[0], window
     pairs: list[tuple[int, float]] = []
@@ -132,7 +133,7 @@ def _load_newest(
         if archive is not None:
             floor = latest(floor, load(archive, floor or since))
     unread = latest(floor, None if oldest is None else oldest - _MICROSECOND)
-    return pairs, unread
+    return pairs, unread, latest(floor, oldest)
 
 
 def _values_by_bucket(
