@@ -138,4 +138,6 @@ def test_actions_in_two_tabs_do_not_interfere(visitor: Visits, own: Sites) -> No
     first.get_by_role("button", name="Yes, it does").click()
     expect(first.get_by_role("status").first).to_contain_text("Label stored")
     second.get_by_role("button", name="No, it does not").click()
+    expect(second.get_by_role("status").first).to_contain_text("Label stored")
+    second.goto(site.url("/a/{answer}"))
     expect(second.locator("#people")).to_contain_text("replaced by a later label")
