@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Final
@@ -152,14 +152,16 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     bucket = view.bucket_for(sum(one.current.n for one in fleet.days if one.current is not None), DAY)
     buckets = _load_buckets(context, view, fleet, bucket)
     cards = _cards(fleet, selected, dropped if selected is None or _includes_drop(view, verdict) else ())
-    by_route = _load_by_route(context, view, fleet, cards[:MAX_CARDS], bucket)
+    in_grid = _load_by_route(context, view, fleet, cards[: grid_rows(view)], grid_length(view))
+    has_own_buckets = bucket != grid_length(view)
+    by_route = _load_by_route(context, view, fleet, cards[:MAX_CARDS], bucket) if has_own_buckets else in_grid
     cards = [replace(card, buckets=by_route.get((card.service, card.route), ())) for card in cards]
     changed = verdict.places[0] if verdict.places else ("", "")
     return Overview(
         fleet=fleet,
         bucket=bucket,
         buckets=buckets,
-        grid=_load_grid(context, view, fleet, cards),
+        grid=_fill_grid(view, cards, in_grid),
         cards=cards[:MAX_CARDS],
         routes_without_card=[(card.service, card.route) for card in cards[MAX_CARDS:]],
         markers=_load_markers(context, view, fleet),
@@ -213,10 +215,11 @@ def _load_by_route(
     return found
 
 
-def _load_grid(context: InsightContext, view: ViewParams, fleet: Fleet, cards: Sequence[RouteCard]) -> Grid:
-    """Load the grid of the first routes."""
+def _fill_grid(
+    view: ViewParams, cards: Sequence[RouteCard], buckets: Mapping[tuple[str, str], Sequence[Bucket]]
+) -> Grid:
+    """Return the grid of the first routes."""
     shown = cards[: grid_rows(view)]
-    buckets = _load_by_route(context, view, fleet, shown, grid_length(view))
     routes = [
         GridRoute(
             service=card.service,
