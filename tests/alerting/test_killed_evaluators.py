@@ -61,7 +61,7 @@ class Scenario:
 SCENARIOS = {
     "a drop on a route": Scenario(
         [Phase(3, 2, means={"support": 0.3}), Phase(8, 1)],
-        ["fired", "recovering", "relapsed", "resolved"],
+        ["fired", "recovering", "relapsed", "recovering", "resolved"],
         routes=["support"],
     ),
     "an improvement": Scenario([Phase(7, 1, means=0.93)], ["fired", "resolved"], ["accepted"], [None]),

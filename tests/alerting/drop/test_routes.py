@@ -165,7 +165,7 @@ def test_a_declined_improvement_is_not_proposed_again(three_routes: Any) -> None
 def test_a_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
     """A declined improvement is ignored only until it ends."""
     watcher = three_routes.new_watcher()
-    better = dict.fromkeys(ROUTES, 0.9)
+    better = dict.fromkeys(ROUTES, 0.95)
     pass_days(three_routes, 8, watcher, **better)
     resolve_alert(three_routes.store, Settings(), three_routes.store.alerts.list_open()[0].id, "ann")
     pass_days(three_routes, 25, watcher)
