@@ -9,9 +9,7 @@ from .actions import silence_alerts as silence_alerts
 from .backtest import BacktestReport as BacktestReport
 from .backtest import default_step as default_step
 from .backtest import run_backtest as run_backtest
-from .changes import Change as Change
 from .changes import find_changes as find_changes
-from .changes import list_changes as list_changes
 from .channels.channel import Channel as Channel
 from .channels.channel import ChannelMessage as ChannelMessage
 from .channels.channel import ExchangeQuote as ExchangeQuote
