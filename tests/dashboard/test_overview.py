@@ -65,6 +65,14 @@ def open_pages() -> Iterator[Open]:
         yield open_
 
 
+def test_small_charts_have_the_buckets_of_the_main_chart_and_not_those_of_the_grid(week: Week) -> None:
+    """Over seven days, the grid shows days, and the charts show six hours."""
+    overview = load_shown(week.store)
+
+    assert overview.bucket == timedelta(hours=6)
+    assert all({one.start.hour for one in card.buckets} == {0, 6, 12, 18} for card in overview.cards)
+
+
 def test_everything_below_the_chart_is_restricted_to_the_selected_range(page: TestClient, week: Week) -> None:
     """Cards and worst answers are those of the range, and a link leads to exactly its answers on the affected route."""
     since, until = NOW - timedelta(hours=28), NOW - timedelta(hours=20)
