@@ -384,3 +384,16 @@ def test_the_alert_page_explains_what_is_missing_if_no_alert_can_fire(store: Tra
     assert "No baseline yet." in text
     assert "No worker is running" in tried
     assert FINGERPRINTS["faithfulness"] not in text
+
+
+def test_the_page_of_an_alert_shows_the_shares_of_answers_with_symptoms(page: TestClient, week: Week) -> None:
+    text = page.get(f"/alerts/{week.seeded.open_alert}").text
+    panel = text.partition('id="causes"')[2].partition("</section>")[0]
+    rows = re.findall(r"<tr><td>(.*?)</tr>", panel, re.DOTALL)
+    assert [row.partition("<")[0].strip() for row in rows] == [
+        "Contexts of low relevance to the question",
+        "Answers that the contexts support poorly",
+        "Refusals",
+    ]
+    for row in rows:
+        assert len(re.findall(r"[\d.]+% <span class=\"note\">[\d.]+% to [\d.]+%, n=\d+</span>", row)) == 2

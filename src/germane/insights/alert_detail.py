@@ -21,6 +21,7 @@ from germane.insights.alerts import (
     format_rule_value,
     summarize_alerts,
 )
+from germane.insights.cause_shares import CauseShare, load_cause_shares
 from germane.insights.charts import ChartMarker, Split
 from germane.insights.context import InsightContext, ViewParams, load_buckets
 from germane.insights.formatting import format_alert, humanize
@@ -94,6 +95,8 @@ class AlertDetail:
 
     onset_comparison: str | None = None
     """Path of the comparison of the time before and after the onset, on the route that contributes most."""
+    cause_shares: Sequence[CauseShare] = ()
+    """Shares of answers with symptoms of a cause, on the route that contributes most. Empty without an onset."""
 
     @property
     def compared_route(self) -> str | None:
@@ -139,11 +142,13 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
         same = [score for score in of_scorer if score.fingerprint == alert.fingerprint]
         worst.append((exchanges[id_], next(reversed(same or of_scorer), None)))
     charts = list(_load_charts(store, alert, now, view, root))
-    onset_comparison = None
-    if charts and alert.onset is not None and alert.type != IMPROVEMENT:
+    onset_comparison, cause_shares = None, list[CauseShare]()
+    if charts and alert.onset is not None and alert.scorer is not None and alert.type != IMPROVEMENT:
         end, affected = alert.resolved_at or now, charts[-1]
-        selected = {"route": affected.route, "scorer": alert.scorer, "service": alert.service or None}
+        selected: dict[str, Any] = {"route": affected.route, "scorer": alert.scorer, "service": alert.service or None}
         onset_comparison = onset_comparison_path(view, alert.onset, end, first=affected.first, **selected)
+        if not alert.labels.keys() - {"service", "route", "scorer"}:  # shares by attribute are not available
+            cause_shares = load_cause_shares(store, alert.onset, end, **selected)
     return AlertDetail(
         summary=summary,
         text=format_alert(_with_changes(store, alert), view),
@@ -156,6 +161,7 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
         can_accept=can_accept_baseline(context, alert),
         charts=charts,
         onset_comparison=onset_comparison,
+        cause_shares=cause_shares,
     )
 
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from germane.alert import Alert
 from germane.annotation import Marker
+from germane.insights.cause_shares import CauseShare, load_cause_shares
 from germane.insights.charts import Split, histogram_figure
 from germane.insights.context import (
     InsightContext,
@@ -123,6 +124,8 @@ class RouteInsight:
     verdict: Verdict | None = None
     onset_comparison: str | None = None
     """Path of the comparison of the time before and after the onset of the drop, if there is one."""
+    cause_shares: Sequence[CauseShare] = ()
+    """Shares of answers with symptoms of a cause, before and since the onset of the drop, if there is one."""
     usage: Usage | None = None
     """Response times, and costs of the selected scorer."""
     status: StatusBar | None = None
@@ -211,6 +214,9 @@ def _with_verdict(
         onset_comparison=None
         if verdict.began is None
         else onset_comparison_path(view, verdict.began, context.now(), first=first, **compared),
+        cause_shares=[]
+        if verdict.began is None
+        else load_cause_shares(context.store, verdict.began, context.now(), **compared),
         status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
