@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from germane.alerting.intervals import TWO_SIDED_Z, wilson_interval
+from germane.alerting.intervals import TWO_SIDED_Z
+from germane.statistics import wilson_interval
 from streams.attribution import AttributionRow
 from streams.database import DatabaseRow
 from streams.rivals import RIVALS

@@ -190,6 +190,18 @@ def mean(scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
     return float(result[0]) if weights is None else result
 
 
+def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
+    """Return the agreement (-1..1) of two people's labels of the same items beyond that expected by chance.
+
+    It is NaN if chance alone explains full agreement, because both people gave all items the same label.
+
+    Source: J. Cohen, A coefficient of agreement for nominal scales, Educational and Psychological Measurement 20, 1960.
+    """
+    one, other = _floats(first), _floats(second)
+    expected = sum(float((one == label).mean() * (other == label).mean()) for label in np.unique(one))
+    return (float((one == other).mean()) - expected) / (1 - expected) if expected < 1 else np.nan
+
+
 def upper_limit(count: int, of: int, certainty: float = 0.95) -> float:
     """Return the one-sided upper confidence limit (0..1) of a share, given ``count`` events in ``of`` trials.
 

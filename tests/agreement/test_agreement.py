@@ -14,6 +14,7 @@ from germane.agreement import (
     auc,
     bootstrap_difference,
     bootstrap_interval,
+    cohen_kappa,
     mean,
     pairwise_accuracy,
     spearman,
@@ -201,3 +202,14 @@ def test_the_upper_limit_of_a_share_is_positive_for_zero_events() -> None:
     """The limit is 1 - 0.05^(1/n). If all trials are events, it is 1."""
     assert upper_limit(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
     assert upper_limit(5, 5) == upper_limit(0, 0) == 1.0
+
+
+def test_kappa_is_the_agreement_beyond_chance() -> None:
+    """Seven of ten labels agree, and 0.36 would by chance."""
+    first = [0, 0.5, 1, 1, 1, 0, 0.5, 1, 1, 0]
+    second = [0, 1, 1, 1, 0.5, 0, 0.5, 1, 0, 0]
+
+    assert cohen_kappa(first, second) == cohen_kappa(second, first) == pytest.approx((0.7 - 0.36) / (1 - 0.36))
+    assert cohen_kappa(first, first) == 1
+    assert cohen_kappa([0, 1], [1, 0]) == -1
+    assert np.isnan(cohen_kappa([1, 1], [1, 1]))

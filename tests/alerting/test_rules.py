@@ -19,11 +19,11 @@ from germane.alerting.intervals import (
     mean_upper_limit,
     share_interval,
     share_lower_limit,
-    wilson_interval,
 )
 from germane.alerting.rules.scoring_health import evaluate_budget_exhausted, evaluate_no_data, evaluate_scorer_error
 from germane.alerting.rules.window import evaluate_low_score_rate, evaluate_mean_threshold, evaluate_noncommittal_rate
 from germane.settings import Budget, BudgetExhausted, LowScoreRate, MeanThreshold, NoData, NoncommittalRate, ScorerError
+from germane.statistics import wilson_interval
 from germane.storage import BudgetDay, RouteMean, ScoringFlow
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from germane.alert import Interval, ScoreLevel
-from germane.statistics import Estimate
+from germane.statistics import Estimate, wilson_interval
 
 ONE_SIDED_Z: Final = 1.644854
 """One-sided 95% quantile of the normal distribution."""
@@ -59,16 +59,6 @@ def effective_sample_size(estimate: Estimate) -> float:
     half_width = (estimate.interval[1] - estimate.interval[0]) / 2
     unweighted = TWO_SIDED_Z * estimate.deviation / math.sqrt(estimate.n)
     return estimate.n / max(1.0, (half_width / unweighted) ** 2)
-
-
-def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
-    """Return the Wilson score interval for a proportion observed in ``n`` trials.
-
-    Source: E. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22, 1927.
-    """
-    center = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half_width = z * math.sqrt(max(0.0, share * (1 - share)) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, center - half_width), min(1.0, center + half_width)
 
 
 def is_higher(share: float, n: float, other: float, other_n: float, z: float = TWO_SIDED_Z) -> bool:

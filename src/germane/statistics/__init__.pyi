@@ -9,6 +9,7 @@ from .estimate import Z as Z
 from .estimate import estimate_mean as estimate_mean
 from .estimate import mean_interval as mean_interval
 from .estimate import t_quantile as t_quantile
+from .estimate import wilson_interval as wilson_interval
 from .histogram import BINS as BINS
 from .histogram import Histogram as Histogram
 from .histogram import pack_weights as pack_weights

@@ -158,7 +158,7 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     variance to that of the uncorrected mean.
     """
     share = 1 - sums.sum_w_zero / sums.sum_w
-    share_low, share_high = _wilson(share, _trials(sums))
+    share_low, share_high = wilson_interval(share, _trials(sums))
     n = sums.n - sums.n_zero
     if n < 2:  # nearly all scores are 0
         low, high = (0.0, share_high) if sums.sum_wy >= 0 else (-share_high, -share_low)
@@ -168,7 +168,7 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     if squares <= _EQUAL_TOLERANCE * sums.sum_w2y2:
         # All nonzero scores are equal: allow for other values at the highest rate that is consistent with not having
         # seen any in n scores.
-        half = max(0.0, 1 - abs(committed)) * (1 - _wilson(1.0, n)[0])
+        half = max(0.0, 1 - abs(committed)) * (1 - wilson_interval(1.0, n)[0])
     else:
         half = t_quantile(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.sum_w - sums.sum_w_zero)
     half *= math.sqrt(gain) * share
@@ -198,11 +198,14 @@ def _trials(sums: WeightedSums) -> float:
     return zero * (1 - zero) / variance * sums.n / (sums.n + 1)
 
 
-def _wilson(share: float, n: float) -> Interval:
-    """Return the Wilson score interval for a proportion observed in ``n`` effective trials."""
-    centre = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
-    half = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+def wilson_interval(share: float, n: float, z: float = Z) -> Interval:
+    """Return the Wilson score interval for a proportion observed in ``n`` effective trials.
+
+    Source: E. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22, 1927.
+    """
+    center = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half_width = z * math.sqrt(max(0.0, share * (1 - share)) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, center - half_width), min(1.0, center + half_width)
 
 
 def t_quantile(freedom: int) -> float:
