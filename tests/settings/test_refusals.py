@@ -40,6 +40,7 @@ WRONG: dict[str, Any] = {
     "poll_interval": 0,
     "concurrency": 0,
     "task_lease": 0,
+    "anchors": -1,
     "retry_timeout": -1,
     "capture": "everywhere",
     "watch": "perhaps",

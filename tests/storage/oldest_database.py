@@ -183,12 +183,13 @@ def fill_exchanges(store: TrackingStore) -> None:
 
 
 def fill_limits_and_workers(store: TrackingStore) -> None:
-    """Write rate limits, the budget, a calibration, workers with jobs, a marker and a saved view."""
+    """Write rate limits, the budget, a calibration, anchors, workers with jobs, a marker and a saved view."""
     store.quota.reserve_slots([RateLimit("requests", 60), RateLimit("tokens", 600)], [(1, 9)])
     yesterday = {(NOON - 24 * HOUR).date(): RequestUsage(7, 700.0, 0.25)}
     store.quota.reserve_budget(Budget(requests_per_day=100), [RequestUsage(2, 300.0, 0.5)], settled=yesterday)
     floor: dict[str, Any] = {"floor": 0.07, "topic_floor": 0.2, "n": 400, "made_at": NOON}
     store.labels.add_calibrations([Calibration(embedder="e", scorer="relevancy", fingerprint="f1", **floor)])
+    fill_anchors(store)
     runs = (JobRun(started_at=NOON - HOUR, seconds=0.25), JobRun(started_at=NOON, seconds=1.5, problem=ODD[0]))
     known: dict[str, Any] = {"service": "shop", "version": REVISION, "scorers": SCORERS, "concurrency": 8}
     worker = WorkerHeartbeat(
@@ -199,6 +200,17 @@ def fill_limits_and_workers(store: TrackingStore) -> None:
         [Marker(id="1", name="v42", service="shop", at=NOON - 9 * HOUR, attributes={"by": ODD[0]})]
     )
     store.views.add_view(SavedView(name=ODD[1], path="/?window=7d", created_at=NOON, created_by="ann"))
+
+
+def fill_anchors(store: TrackingStore) -> None:
+    """Write an anchor that a new judge has scored, and one with a missing score."""
+    judged = {"scorer": "relevancy", "fingerprint": "f1", "baseline": 0.75, "baseline_count": 5, "created_at": NOON}
+    add_row(store, "anchor", {"exchange_id": f"{0:032x}", "retired_at": NOON, **judged})
+    add_row(store, "anchor", {"exchange_id": f"{1:032x}", **judged})
+    scored = {"round": 6, "started_at": NOON, "cause": "daily", "scored_at": NOON, "is_baseline": False}
+    value = {"fingerprint": "f2", "judge": "orca-2", "value": 0.5}
+    add_row(store, "anchor_score", {"anchor_id": 1, **scored, **value})
+    add_row(store, "anchor_score", {"anchor_id": 2, **scored, "reason": "judge_timeout"})
 
 
 def fill_alerts(store: TrackingStore) -> None:
@@ -386,6 +398,7 @@ def read(store: TrackingStore) -> list[Any]:
         "usage": [asdict(usage) for usage in store.quota.load_usage_by_day(2)],
         "rate_limits": [usage.name for usage in store.quota.load_rate_limit_usage()],
         "calibrations": [asdict(calibration) for calibration in store.labels.list_calibrations()],
+        "anchors": [asdict(store.anchors.load_status("relevancy"))],
         "workers": [asdict(worker) for worker in store.workers.list_workers()],
         "jobs": [asdict(job) for job in store.workers.list_job_runs()],
         "outstanding": [asdict(store.backlog.load_outstanding())],

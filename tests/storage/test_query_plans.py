@@ -120,6 +120,7 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     store.answers.list_exchanges(route="route-1", **window)
     store.answers.worst()
     store.answers.worst(scorer="a", fingerprint="f1", route="route-1", **window)
+    watch_judge(store, clock)
     search_answers(store, window)
     store.queue.rescore([(exchange.id, "a") for exchange in exchanges], {"a": "f1"}, budgeted=True)
     store.queue.rescore([(exchange.id, "b") for exchange in exchanges], {"b": "f9"})
@@ -210,6 +211,23 @@ def record_feedback(store: TrackingStore, exchanges: list[Exchange], window: dic
     store.answers.get_exchanges([exchange.id for exchange in exchanges])
     store.answers.get_scores([exchange.id for exchange in exchanges])
     store.labels.list_calibrations()
+
+
+def watch_judge(store: TrackingStore, clock: Any) -> None:
+    """Draw anchors, and score them in a round."""
+    if not store.anchors.refill("a", 2, text_lifetime=LEASE).active:  # the texts are erased after scoring
+        return
+    store.anchors.start_round("a", "daily")
+    pending = store.anchors.next_pending("a")
+    assert pending is not None
+    store.anchors.save_score("a", pending, Score(scorer="a", fingerprint="f1", value=0.5))
+    store.anchors.close_round("a", "judge_timeout")
+    assert store.anchors.load_status("a").pending == 0
+    store.anchors.has_new_judge("a", "f1")
+    store.anchors.count_rounds("a", "daily", since=clock.now - LEASE)
+    store.anchors.restart("a")
+    store.anchors.list_scorers()
+    store.anchors.load_rounds("a")
 
 
 def transfer_records(store: TrackingStore, window: dict[str, Any]) -> None:
@@ -370,7 +388,7 @@ def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> lis
 
 def reads_selected_rows(step: str) -> bool:
     """Return whether the step reads only rows that an earlier step of the same statement selected."""
-    return step.split()[1].startswith(("heads", "waiting", "first")) or "CONSTANT ROW" in step
+    return step.split()[1].startswith(("heads", "waiting", "first", "newest")) or "CONSTANT ROW" in step
 
 
 def postgresql_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:

@@ -35,6 +35,8 @@ WAITING: Final = {"received_span.payload", "delivery.body", "delivery.payload"}
 KEPT_WITHOUT_TEXT: Final = {"exchange.session", "exchange.user", "exchange.attributes", "feedback.user"}
 """Columns that are deleted with their row, but not erased earlier."""
 WITHOUT_TEXT: Final = {
+    "anchor": "exchange_id scorer fingerprint",
+    "anchor_score": "cause fingerprint judge reason",
     "alert": "id key rule type labels state severity cause message fingerprint body acknowledged_by resolve_reason",
     "alert_event": "id alert_id type before after detail",
     "archived_day": "location state manifest dimensions",

@@ -31,7 +31,6 @@ from .drop.baselines import import_baseline_from_history as import_baseline_from
 from .evaluator import AlertEvaluator as AlertEvaluator
 from .facts import alert_facts as alert_facts
 from .intervals import effective_sample_size as effective_sample_size
-from .intervals import wilson_interval as wilson_interval
 from .notifier import was_notified as was_notified
 from .onset import Onset as Onset
 from .onset import estimate_onset as estimate_onset

@@ -13,8 +13,9 @@ from itertools import accumulate
 from typing import Final
 
 from germane.alert import Interval
-from germane.alerting import effective_sample_size, wilson_interval
+from germane.alerting import effective_sample_size
 from germane.score import MIN_SAMPLES
+from germane.statistics import wilson_interval
 from germane.storage import RouteMean, TrackingStore
 
 REFERENCE_PERIOD: Final = timedelta(days=7)

@@ -20,6 +20,7 @@ from germane.alerting import AlertEvaluator, Channel, channel_filters, message_f
 from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff
 from germane.exchange import Exchange
+from germane.monitor.jobs.anchors import AnchorJob
 from germane.monitor.jobs.calibration import CalibrationJob
 from germane.monitor.jobs.delivery import NotificationContext, NotificationDispatcher
 from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule, RollupJob
@@ -34,6 +35,7 @@ from germane.monitor.sampling.candidate_pool import CandidatePool
 from germane.monitor.sampling.eligibility import EligibilityChecker
 from germane.monitor.sampling.proxy_scores import build_proxy_scorer
 from germane.monitor.sampling.sampler import FeedbackRequeue, Sampler
+from germane.monitor.scoring.failures import RetryPolicy
 from germane.monitor.scoring.result_writer import FailureLog, ResultWriter
 from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
@@ -197,10 +199,13 @@ class Supervisor:
             store, config.scorers, self._calibrations, leader=self._sampler_lease, thread_pool=pool, clock=clock
         )
 
+        self._anchors = self._new_anchor_job()
+
         self._jobs = {name: self._new_job(name, run) for name, run in self._reported_work().items()}
         """The jobs whose runs are reported, by name."""
         self._measure = self._new_job("measure", self._queue_metrics.run)
         self._calibrate = self._new_job("calibrate", self._calibration.run)
+        self._watch_judge = self._new_job("anchors", self._anchors.run)
         self._heartbeat_job = self._new_job("heartbeat", self._send_heartbeat)
         self._heartbeat = self._new_heartbeat()
         self._loops = (
@@ -222,7 +227,7 @@ class Supervisor:
             return always
         return (
             {"sample": self._jobs["sample"].run, "score": self._wake_up, "measure": self._measure.run}
-            | {"calibrate": self._calibrate.run}
+            | {"calibrate": self._calibrate.run, "anchors": self._watch_judge.run}
             | always
         )
 
@@ -236,6 +241,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         self._sampler.stopping = self._feedback_requeue.stopping = self._scoring.stopping = True
         self._retention.stopping = self._rollups.stopping = self._calibration.stopping = True
+        self._anchors.stop()
         self._config.cancel_judge_requests()
         finished = await self._scoring.stop(JUDGE_TIMEOUT_SHARE * (deadline - loop.time()))
         try:
@@ -281,7 +287,7 @@ class Supervisor:
 
         async def release_leases() -> None:
             own = (self._sampler_lease, self._evaluator_lease, self._retention.leader, self._rollups.leader)
-            for lease in (*own, *self._dispatcher.leases):
+            for lease in (*own, self._anchors.leader, *self._dispatcher.leases):
                 await self._thread_pool.run(lease.release)
 
         releasing_tasks = self._new_job("release tasks", release_tasks)
@@ -295,6 +301,7 @@ class Supervisor:
             await self._jobs[name].wait_until_idle()
         await self._measure.wait_until_idle()
         await self._calibrate.wait_until_idle()
+        await self._watch_judge.wait_until_idle()
         await asyncio.gather(releasing_leases.run(), closing.run(), draining.run())
         return not (len(self._results) or releasing_tasks.problem or releasing_leases.problem or closing.problem)
 
@@ -403,6 +410,25 @@ class Supervisor:
             clock=config.clock,
             calibrations=self._calibrations,
             preferred=config.waiting_exchanges,
+        )
+
+    def _new_anchor_job(self) -> AnchorJob:
+        config, settings = self._config, self._config.settings
+        limits = ScoringLimits(1, settings.judge_timeout, max_queue_wait(settings))
+        return AnchorJob(
+            config.store,
+            config.scorers,
+            size=0 if settings.erase_after_scoring else settings.anchors,
+            text_lifetime=timedelta(days=settings.retention.text_days),
+            has_budget=settings.budget is not None,
+            timeout=limits.scorer_timeout,
+            retry_policy=RetryPolicy(
+                timedelta(seconds=settings.retry_timeout), backoff=config.backoff, clock=config.clock
+            ),
+            # A request may take longer than the lease of other jobs, and no other process may send it again.
+            leader=self._new_lease("anchors", timedelta(seconds=MIN_LEASE_TTL + 2 * limits.scorer_timeout)),
+            thread_pool=self._thread_pool,
+            clock=config.clock,
         )
 
     def _new_dispatcher(self, filters: Mapping[str, Callable[[Alert], bool]]) -> NotificationDispatcher:

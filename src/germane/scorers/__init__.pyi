@@ -28,6 +28,7 @@ from .factory.scorer_set import build_scorers as build_scorers
 from .factory.scorer_set import builtin_base as builtin_base
 from .factory.scorer_set import default_scorer_names as default_scorer_names
 from .judge.coalescing import uses_coalescing_judge as uses_coalescing_judge
+from .judge.coalescing import uses_judge as uses_judge
 from .judge.embedders import FIX_EMBEDDER_KEY as FIX_EMBEDDER_KEY
 from .judge.openai_judge import exchange_concurrency as exchange_concurrency
 from .judge.prices import PriceList as PriceList

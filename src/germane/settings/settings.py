@@ -58,7 +58,8 @@ LOCAL = "local"
 SHARED = (
     "service", "role", "auto_migrate", "scorers", "judge", "embedder", "judge_timeout", "judge_detects_refusals",
     "requests_per_minute", "tokens_per_minute", "sample_rate", "budget", "always_score", "filters", "poll_interval",
-    "concurrency", "task_lease", "retry_timeout", "capture", "watch", "queue_size", "erase_after_scoring", "rules",
+    "concurrency", "task_lease", "anchors", "retry_timeout", "capture", "watch", "queue_size",
+    "erase_after_scoring", "rules",
 )  # fmt: skip
 """Settings that running processes report to the database. None may contain a secret, so channels are not among them."""
 
@@ -134,6 +135,9 @@ class Settings(BaseSettings):
     """Maximum number of concurrent judge requests from this process."""
     task_lease: float = Field(default=60, ge=1, le=3600)
     """Seconds after which other processes take over the scoring tasks of an unresponsive process."""
+    anchors: int = Field(default=50, ge=0, le=1000)
+    """Number of answers that each scorer scores again every day, so that a change of the judge is noticed. With 0,
+    the judge is not watched."""
     retry_timeout: float = Field(default=3600, ge=0, le=30 * DAY)
     """Seconds for which requests to an unreachable, slow or overloaded judge are retried before the score fails. When
     a data set is evaluated, the limit is 60 seconds unless this setting is passed as an argument."""
@@ -272,6 +276,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     poll_interval: float
     concurrency: int
     task_lease: float
+    anchors: int
     retry_timeout: float
     capture: Capture
     watch: bool

@@ -23,6 +23,8 @@ from .answers.filter import AnswerState as AnswerState
 from .answers.filter import MatchCount as MatchCount
 from .answers.filter import TaskStatus as TaskStatus
 from .answers.score_sample import SampledScore as SampledScore
+from .answers.store_anchors import AnchorStatus as AnchorStatus
+from .answers.store_anchors import RoundCause as RoundCause
 from .answers.store_answers import AnswerReader as AnswerReader
 from .answers.store_answers import RowCounts as RowCounts
 from .answers.store_answers import ScoredExchange as ScoredExchange

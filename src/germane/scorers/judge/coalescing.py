@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Unpack
 
@@ -112,3 +112,9 @@ class CoalescingJudge:
 def uses_coalescing_judge(scorer: object) -> bool:
     """Return whether a scorer uses the shared judge, which limits concurrency itself."""
     return isinstance(getattr(scorer, "judge", None), CoalescingJudge)
+
+
+def uses_judge(scorer: object) -> bool:
+    """Return whether a scorer, or a part of a composite scorer, uses the shared judge."""
+    parts = getattr(scorer, "scorers", None)
+    return uses_coalescing_judge(scorer) or (isinstance(parts, Mapping) and any(map(uses_judge, parts.values())))

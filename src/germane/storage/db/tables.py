@@ -61,6 +61,16 @@ silence = _table(
     "silence",
     "id text key, matchers json, starts_at time, ends_at time, created_by text null, comment text null",
 )
+anchor = _table(
+    "anchor",
+    "id serial key, exchange_id text, scorer text, fingerprint text null, baseline float null, "
+    "baseline_count integer, created_at time, retired_at time null",
+)
+anchor_score = _table(
+    "anchor_score",
+    "anchor_id bigint key, round integer key, started_at time, cause text, fingerprint text null, judge text null, "
+    "value float null, reason text null, is_baseline boolean, scored_at time null",
+)
 archived_day = _table(
     "archived_day",
     "day time key, location text, state text, removed_before time, manifest json, dimensions json, "

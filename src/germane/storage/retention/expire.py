@@ -23,6 +23,8 @@ from germane.storage.db.mappers import batched
 from germane.storage.db.tables import (
     alert,
     alert_event,
+    anchor,
+    anchor_score,
     budget,
     delivery,
     detector_input,
@@ -205,6 +207,16 @@ def delete_scores(connection: Connection, before: datetime) -> PruneResult:
 def delete_markers(connection: Connection, before: datetime) -> PruneResult:
     """Delete markers older than ``before``, because no exchanges remain to compare."""
     return PruneResult(markers=_delete_oldest(connection, marker, marker.c.at, before))
+
+
+def delete_anchors(connection: Connection, before: datetime) -> PruneResult:
+    """Delete anchors that were retired before a given time, with their scores."""
+    old = select(anchor.c.id).where(anchor.c.retired_at < before).order_by(anchor.c.id).limit(BATCH_ROWS)
+    ids = connection.execute(old).scalars().all()
+    if ids:
+        connection.execute(delete(anchor_score).where(anchor_score.c.anchor_id.in_(ids)))
+        connection.execute(delete(anchor).where(anchor.c.id.in_(ids)))
+    return PruneResult()
 
 
 def delete_alerts(connection: Connection, before: datetime) -> PruneResult:

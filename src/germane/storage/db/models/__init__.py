@@ -6,11 +6,22 @@ import. There are no foreign keys, because exchanges are written on a hot path, 
 
 from __future__ import annotations
 
-from germane.storage.db.models import alerting, archive, counts, delivery, exchanges, history, received, running
+from germane.storage.db.models import (
+    alerting,
+    anchors,
+    archive,
+    counts,
+    delivery,
+    exchanges,
+    history,
+    received,
+    running,
+)
 from germane.storage.db.models.base import Base
 
 __all__ = [
     "alerting",
+    "anchors",
     "archive",
     "counts",
     "delivery",

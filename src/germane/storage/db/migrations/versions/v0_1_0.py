@@ -107,6 +107,15 @@ TABLES = {
         "id serial key, embedder text, scorer text, fingerprint text, floor float, topic_floor float, n integer, "
         "made_at time"
     ),
+    # Anchors.
+    "anchor": (
+        "id serial key, exchange_id text, scorer text, fingerprint text null, baseline float null, "
+        "baseline_count integer, created_at time, retired_at time null"
+    ),
+    "anchor_score": (
+        "anchor_id bigint key, round integer key, started_at time, cause text, fingerprint text null, "
+        "judge text null, value float null, reason text null, is_baseline boolean, scored_at time null"
+    ),
     # Received spans and traces.
     "received_trace": (
         "trace_id text key, options text key, due_at float null, deadline float, wait float, spans integer, "
@@ -194,6 +203,7 @@ CREATE INDEX ix_alert_event_alert_id ON alert_event (alert_id);
 CREATE INDEX ix_silence_ends_at ON silence (ends_at);
 CREATE INDEX ix_worker_seen_at ON worker (seen_at);
 CREATE INDEX ix_calibration_made_at ON calibration (made_at);
+CREATE INDEX ix_anchor_scorer ON anchor (scorer, retired_at);
 CREATE INDEX ix_received_trace_due_at ON received_trace (options, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX ix_received_trace_finished_at ON received_trace (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX ix_unreadable_trace_reason ON unreadable_trace (service, scope, reason, sampled_at);
