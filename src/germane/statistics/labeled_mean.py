@@ -33,10 +33,8 @@ MIDDLE: Final = 0.5
 """The label between those of bad and good answers."""
 MIN_PER_SIDE: Final = 5
 """Minimum number of labels on each side of the middle for an interval that relies on the judge alone."""
-MAX_LABELS: Final = 100_000
-"""Larger numbers of labels are not suggested."""
-_TINY: Final = 1e-12
-"""Variance below which values count as equal, because any difference is a rounding error."""
+_MAX_LABELS: Final = 100_000  # larger numbers are not suggested
+_TINY: Final = 1e-12  # smaller variances are rounding errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +94,7 @@ def estimate_labeled_mean(y: Floats, f: Floats, v: Floats, scores: WeightedSums)
     slope = max(0.0, of_both / of_f) if of_f > _TINY else 0.0
     squares = scores.sum_w2y2 - 2 * judge_mean * scores.sum_w2y + judge_mean**2 * scores.sum_w2
     judge_variance = slope**2 * max(0.0, squares) / scores.sum_w**2 * scores.n / max(1, scores.n - 1)
-    # The weight of a label in the mean, and its leverage on its own residual.
-    used, leverage = v, v
+    used, leverage = v, v  # the weight of a label in the mean, and its leverage on its own residual
     if slope:
         used, leverage = v * (1 + from_mean * offset / of_f), v * (1 + from_mean**2 / of_f)
     half = _half_width(n_effective, _variance(used * (y - y_mean - slope * from_mean), leverage) + judge_variance)
@@ -107,19 +104,13 @@ def estimate_labeled_mean(y: Floats, f: Floats, v: Floats, scores: WeightedSums)
     down, up = max(half, y_mean - low), max(half, high - y_mean)
     mean = y_mean + slope * offset
     return LabeledMean(
-        n=len(y),
-        n_effective=n_effective,
-        mean=_clip(mean),
-        interval=(_clip(mean - down), _clip(mean + up)),
+        n=len(y), n_effective=n_effective, mean=_clip(mean), interval=(_clip(mean - down), _clip(mean + up)),
         half_width=(down + up) / 2,
         labels_only=(_clip(min(low, y_mean - half_alone)), _clip(max(high, y_mean + half_alone))),
         slope=slope,
         correlation=max(-1.0, min(1.0, of_both / math.sqrt(of_f * of_y))) if min(of_f, of_y) > _TINY else 0.0,
-        judge_mean=judge_mean,
-        judge_variance=judge_variance,
-        few_low=few_low,
-        few_high=few_high,
-    )
+        judge_mean=judge_mean, judge_variance=judge_variance, few_low=few_low, few_high=few_high,
+    )  # fmt: skip
 
 
 def labels_for(half_width: float, known: LabeledMean | None = None) -> int | None:
@@ -137,7 +128,7 @@ def labels_for(half_width: float, known: LabeledMean | None = None) -> int | Non
         judge_variance, ratio = known.judge_variance, known.n_effective / known.n
         unit = _half_width(known.n_effective, 1.0)
         per_label = max(0.0, (known.half_width / unit) ** 2 - judge_variance) * known.n
-    counts = range(MIN_SAMPLES, MAX_LABELS)
+    counts = range(MIN_SAMPLES, _MAX_LABELS)
     place = bisect_left(counts, -half_width, key=lambda n: -_half_width(ratio * n, per_label / n + judge_variance))
     return counts[place] if place < len(counts) else None
 

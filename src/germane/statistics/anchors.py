@@ -1,0 +1,107 @@
+"""Changes of a judge, found in repeated scores of the same exchanges, the anchors.
+
+Each anchor has a baseline, the mean of several fresh scores, and is scored again in every round. Two CUSUM charts, for
+rises and falls, add up by how much the mean difference from the baselines exceeds a dead band, in units of its standard
+error. Errors of the baselines stay the same in all rounds, so without a dead band, they would become significant.
+
+Sources: D. Hawkins, D. Olwell, Cumulative Sum Charts and Charting for Quality Improvement, 1998; J. Lucas, R. Crosier,
+Robust CUSUM, Communications in Statistics 11, 1982 (limited steps).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.alert import Interval
+from germane.statistics.estimate import t_quantile
+
+Floats = NDArray[np.float64]
+DEAD_BAND: Final = 0.02
+"""Mean difference from the baselines that is no change."""
+ALLOWANCE: Final = 0.5
+"""The allowance for noise in each round, in standard errors."""
+THRESHOLD: Final = 6.0
+"""Sum, in standard errors, above which the judge has changed."""
+MAX_STEP: Final = 4.0
+"""The most that a round adds. A single unusual round is no change."""
+MIN_ANCHORS: Final = 10
+"""Rounds in which fewer anchors were scored are ignored."""
+_MIN_ERROR: Final = 0.002  # for judges whose scores do not vary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeShift:
+    """A change of a judge's scores."""
+
+    size: float
+    """Mean difference, after minus before; negative if scores fell."""
+    interval: Interval
+    """95% confidence interval of the size."""
+    since_round: int
+    """Index of the first round after the change."""
+    n: int
+    """Number of anchors."""
+
+
+def find_judge_shift(differences: Floats, baseline_counts: Floats) -> JudgeShift | None:
+    """Return the change that lasts in the last round, or None.
+
+    Args:
+        differences: Score minus baseline, with shape (rounds, anchors), oldest round first; NaN for missing scores. An
+            anchor that replaced another has its own column.
+        baseline_counts: The number of scores in each anchor's baseline.
+    """
+    sums, since, means = {1: 0.0, -1: 0.0}, {1: 0, -1: 0}, np.full(len(differences), np.nan)
+    for number, row in enumerate(differences):
+        seen = ~np.isnan(row)
+        if seen.sum() < MIN_ANCHORS:
+            continue
+        means[number], error = _weighted_mean(row[seen], 1 / (1 + 1 / baseline_counts[seen]))
+        for sign, total in sums.items():
+            since[sign] = since[sign] if total else number
+            step = (sign * means[number] - DEAD_BAND) / max(error, _MIN_ERROR) - ALLOWANCE
+            sums[sign] = min(2 * THRESHOLD, max(0.0, total + min(MAX_STEP, step)))  # a passed change is soon forgotten
+    sign = max(sums, key=lambda each: sums[each])
+    if sums[sign] <= THRESHOLD:
+        return None
+    # The most likely first round. The chart may have left 0 by chance before.
+    later = means[since[sign] :][::-1]
+    gains = np.nancumsum(later) ** 2 / np.maximum(1, np.cumsum(~np.isnan(later)))
+    start = len(means) - 1 - int(np.argmax(gains))
+    return _measure(differences[start:], baseline_counts, start)
+
+
+def estimate_shift(old: Floats, new: Floats, baseline_counts: Floats) -> JudgeShift | None:
+    """Return the difference between two judges that scored the same anchors, or None with fewer than 10 anchors.
+
+    Args:
+        old: The anchors' baselines; NaN if missing.
+        new: The new judge's scores, with shape (anchors,) or (rounds, anchors); NaN if missing.
+        baseline_counts: The number of scores in each anchor's baseline.
+    """
+    return _measure(np.atleast_2d(new) - old, baseline_counts, 0)
+
+
+def _measure(differences: Floats, baseline_counts: Floats, since_round: int) -> JudgeShift | None:
+    """Return the mean over anchors. The errors of their baselines contribute to the spread of anchors."""
+    counts = (~np.isnan(differences)).sum(axis=0)
+    seen = counts > 0
+    n = int(seen.sum())
+    if n < MIN_ANCHORS:
+        return None
+    means = np.nansum(differences[:, seen], axis=0) / counts[seen]
+    size, error = _weighted_mean(means, 1 / (1 / counts[seen] + 1 / baseline_counts[seen]))
+    half = t_quantile(n - 1) * error
+    return JudgeShift(size=size, interval=(size - half, size + half), since_round=since_round, n=n)
+
+
+def _weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
+    """Return the weighted mean of at least two values, and its standard error."""
+    weights = weights / weights.sum()
+    mean = float(weights @ values)
+    return mean, math.sqrt(float(((weights * (values - mean)) ** 2).sum()) * len(values) / (len(values) - 1))
