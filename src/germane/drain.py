@@ -92,7 +92,7 @@ class Drain:
         self._close_line()
         answers = count_noun(self._store.backlog.count_unscored(self._pairs), "answer")
         _logger.warning(
-            "%s without a score: %s. They stay in %s: the next start, or a worker, scores them",
+            "%s without a score: %s. Unscored answers stay in %s: the next start, or a worker, scores them",
             answers,
             reason,
             self._store.name,

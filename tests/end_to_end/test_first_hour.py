@@ -127,6 +127,21 @@ MISTAKES = {
         code=4,
         shown=["handler ask: is observed, but has not captured any exchanges", "or its coroutine was not awaited"],
     ),
+    "the stream is not read": Mistake(
+        program=GOOD.replace("return", "yield"),
+        code=4,
+        shown=["handler ask: is observed, but has not captured any exchanges", "its stream was not read"],
+    ),
+    "the stream is read in part": Mistake(
+        program=GOOD.replace("return", "yield").replace("print(ask(", "next(ask("),
+        command=("report",),
+        shown=["a filter excludes them, or they were cut short. Check filters, and read whole streams."],
+    ),
+    "the script ends too early": Mistake(
+        program=GOOD.replace("germane.stop", "# "),
+        command=("report",),
+        shown=["none was scored: no worker is running. Run germane worker."],
+    ),
     "a value is passed as an unknown argument": Mistake(
         program=GOOD.replace("@germane.observe", "@germane.observe(prompt_version='7')"),
         printed=["observe() has no argument 'prompt_version'; record", "germane.set_attribute('prompt_version', "],
@@ -145,7 +160,7 @@ MISTAKES = {
     ),
     "the judge is not running": Mistake(
         variables={"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": SERVER},
-        printed=["1 answer without a score: judge_unreachable: no connection to http://127.0.0.1:1", "They stay in"],
+        printed=["1 answer without a score: judge_unreachable: no connection to http://127.0.0.1:1", "answers stay in"],
         code=4,
         shown=["judge: no connection to http://127.0.0.1:1", "start the judge's server, or correct OPENAI_BASE_URL"],
     ),
@@ -170,6 +185,10 @@ MISTAKES = {
         shown=["Connection refused; start the server, or correct the host and the port"],
     ),
     "a command is misspelled": Mistake(command=("rapport",), code=2, shown=["Did you mean 'report'?"]),
+    "a command does not exist": Mistake(command=("dashboard",), code=2, shown=["The commands are alerts, archive, "]),
+    "a worker runs in another folder": Mistake(
+        command=("worker", "--drain"), folder="elsewhere", shown=["no germane.db here; one is in ..: run"]
+    ),
     "an option has the name of another tool": Mistake(
         command=("report", "--window", "3d"), code=2, shown=["No such option '--window'. Did you mean '--since'?"]
     ),

@@ -13,6 +13,7 @@ import pytest
 import germane
 from germane.installation import install_command
 
+ROOT = Path(__file__).parents[2]
 REQUIRES = 'Requires-Dist: onnxruntime>=1.20; extra == "local"\nRequires-Dist: click>=8.4\n'
 
 
@@ -60,3 +61,16 @@ def test_an_unsupported_python_version_is_rejected_with_one_sentence(version: tu
 
     last = ended.stderr.splitlines()[-1]
     assert last.startswith(f"ImportError: germane needs Python 3.11 or newer, but this is Python 3.{version[1]} (")
+
+
+@pytest.mark.skipif(not (ROOT / ".packaging").is_dir(), reason="needs the sources")
+def test_a_build_with_an_unsupported_python_version_ends_with_one_sentence() -> None:
+    """The pip of Python 3.10 would otherwise download dependencies for minutes before it compares the versions."""
+    backend = str(ROOT / ".packaging" / "backend.py")
+    program = f"import runpy, sys; sys.version_info = (3, 10, 13); runpy.run_path({backend!r})"
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stderr.startswith("germane needs Python 3.11 or newer, and this is Python ")

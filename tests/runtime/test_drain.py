@@ -70,7 +70,7 @@ def test_draining_ends_when_the_server_rejects_every_request(
     assert query("SELECT count(*) FROM exchange") == [5]
     last = warnings()[-1]
     assert last.startswith("5 answers without a score: judge_rejected: HTTP ")
-    assert "run 'germane doctor'. They stay in sqlite:///" in last
+    assert "run 'germane doctor'. Unscored answers stay in sqlite:///" in last
     assert last.endswith("the next start, or a worker, scores them")
 
 

@@ -218,7 +218,16 @@ def test_an_invalid_settings_file_is_reported(bare: Path) -> None:
     """A broken settings file is an error instead of being ignored."""
     (bare / "germane.toml").write_text("sample_rate = = 1\n")
 
-    assert error_for().startswith("germane.toml or pyproject.toml cannot be read: ")
+    assert error_for().startswith("germane.toml cannot be read: ")
+
+
+def test_the_error_for_an_invalid_default_names_the_variable_that_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who has set only OPENAI_BASE_URL looks for the mistake there."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "127.0.0.1:8000/v1")
+    assert "(set it by argument, OPENAI_BASE_URL or germane.toml)" in error_for()
+
+    monkeypatch.setenv("GERMANE_BASE_URL", "127.0.0.1:8000/v1")
+    assert "(set it by argument, GERMANE_BASE_URL or germane.toml)" in error_for()
 
 
 @each(

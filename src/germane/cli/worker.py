@@ -13,6 +13,7 @@ import click
 from starlette.applications import Starlette
 
 from germane import dashboard, sanitize
+from germane.cli.core.absent import describe_absence
 from germane.cli.core.output import log_line
 from germane.cli.core.params import ListenAddress
 from germane.cli.core.signals import ShutdownSignal
@@ -141,7 +142,9 @@ class Worker:
         with ExitStack() as serving, ExitStack() as receiving:
             if self._metrics_address is not None:
                 serving.enter_context(serve_metrics(self._settings, self._metrics_address, log_line))
-            with closing(self._runtime.store):  # reopened when scoring starts
+            with closing(self._runtime.store) as store:  # reopened when scoring starts
+                if store.is_absent and store.path is not None:
+                    log_line(str(describe_absence(store.path)))
                 if receiver is None:
                     wait_for_tables()
                 else:

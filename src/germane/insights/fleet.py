@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from typing import Any, Final
 
 from germane.alert import Alert
@@ -336,7 +337,10 @@ def _build_situations(loading: _Loading, days: Sequence[LastDay], health: Health
         is_named=len(days) > 1,
         zone=loading.view.zone,
         answered_at=health.scoring.last_captured_at,
-        has_judge=settings.has_server or bool(settings.scorers) or settings.judge == "local",
+        # Importing the scorers, which know their defaults, would delay every report by a quarter of a second.
+        has_judge=bool(
+            settings.has_server or settings.scorers or settings.judge == "local" or find_spec("onnxruntime")
+        ),
         has_worker=bool(health.running),
     )
     situations = []

@@ -82,7 +82,7 @@ class Situation:
     retry_reason: str | None = None
     """Why tasks are waiting for a retry."""
     has_judge: bool = True
-    """Whether a judge or scorers are configured in the settings of this process."""
+    """Whether the settings and the extras of this process select any scorer."""
     has_worker: bool = True
 
     @property

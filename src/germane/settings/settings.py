@@ -338,7 +338,8 @@ def load_settings(**arguments: Any) -> Settings:
         name = str(error).split('"')[1]
         problems.append(f"setting {name}: {ENV_PREFIX}{name.upper()} is not valid JSON; correct or unset it")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"germane.toml or pyproject.toml cannot be read: {error}")
+        files = [name for name in ("germane.toml", "pyproject.toml") if Path(name).exists()]
+        problems.append(f"{' or '.join(files)} cannot be read: {error}")
     if problems:
         raise SettingsError("\n".join(problems))
     return settings
@@ -378,6 +379,8 @@ _FIELD_VARIABLES = [
     f"{name}__{field}" for name in _NESTED.keys() - _WITHOUT_FIELD_VARIABLES for field in _NESTED[name].model_fields
 ]
 _SECRET = {"database", "archive", "api_key", "base_url", "channels", "dashboard_token", "receiver_token"}
+_FALLBACKS = {"judge": "OPENAI_MODEL", "api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"}
+"""Variables of other programs that settings default to."""
 _KUBERNETES_VARIABLE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
 """Names of the variables that Kubernetes sets for a service named ``germane`` or ``germane-worker``."""
 
@@ -401,6 +404,8 @@ def _explain(detail: Any) -> str:
         )
     shown = "" if head in _SECRET or detail["type"] == "missing" else f" = {detail['input']!r:.200}"
     variable = ENV_PREFIX + (head if head in _WITHOUT_FIELD_VARIABLES else "__".join(path)).upper()
+    if variable not in os.environ and os.environ.get(_FALLBACKS.get(head, "")):
+        variable = _FALLBACKS[head]
     if detail["type"] in {"union_tag_not_found", "union_tag_invalid"}:
         problem = f"type must be one of {', '.join(CHANNEL_TYPES)}"
     else:

@@ -30,6 +30,11 @@ def describe_absence(path: Path) -> Absence:
     """Describe a missing database file. If a nearby directory has a file with the same name, point to it."""
     where = "here" if path.parent == Path.cwd() else f"in {_show(path.parent)}"
     elsewhere = next(_nearby(path), None)
+    if elsewhere is None and not os.access(path.parent, os.W_OK):
+        return Absence(
+            f"no {_show(path.name)} {where}, and this process may not create one",
+            "make the folder writable for it, or set GERMANE_DATABASE to a file in another folder",
+        )
     if elsewhere is None:
         return Absence(
             f"no {_show(path.name)} {where} yet",

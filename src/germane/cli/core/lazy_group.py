@@ -29,9 +29,10 @@ class SuggestingGroup(Command, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, known = args[0], self.list_commands(ctx)
-        similar = [] if name in known else get_close_matches(name, known, n=1)
-        if similar and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}. Did you mean {similar[0]!r}?")
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            similar = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {similar[0]!r}?" if similar else f"The commands are {', '.join(known)}."
+            ctx.fail(f"No such command {name!r}. {hint}")
         return super().resolve_command(ctx, args)
 
 

@@ -97,7 +97,7 @@ CAUSES: Final[Mapping[str, str]] = {
     "pending": "{pending:,} are waiting to be scored.",
     "undecided": "they have not been sampled yet.",
     UnscoredReason.NOT_SAMPLED: "no answer was sampled. Raise sample_rate, or set a budget.",
-    UnscoredReason.FILTERED: "filters exclude all of them. Check the filters setting.",
+    UnscoredReason.FILTERED: "a filter excludes them, or they were cut short. Check filters, and read whole streams.",
     UnscoredReason.BUDGET: "the budget is exhausted. Scoring will resume when the next hour or day begins.",
     UnscoredReason.MISSING_INPUT: "an input that the scorer needs was not captured. Run germane doctor.",
     UnscoredReason.QUEUE_FULL: "the queue was full, so they were dropped. Raise queue_size, or check the database.",

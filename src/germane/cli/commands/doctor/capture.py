@@ -71,7 +71,7 @@ def _check_handler(
     if not seen and not latest:
         fix = (
             "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
-            "handler has not been called yet, or its coroutine was not awaited"
+            "handler has not been called yet, its stream was not read, or its coroutine was not awaited"
         )
         return Finding(subject, "error", "is observed, but has not captured any exchanges", fix, group="handler")
     answered = [exchange for exchange in latest if exchange.status == "ok"]

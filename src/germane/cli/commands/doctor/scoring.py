@@ -36,7 +36,7 @@ FIX_NO_WORKER: Final = (
 FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
 FIXES: Final[Mapping[str, str]] = {
     "judge_rejected": (
-        "set OPENAI_API_KEY to a valid key and `judge` to a model that it can access, or correct OPENAI_BASE_URL"
+        "set OPENAI_API_KEY to a valid key and `judge` to a model it can access, or correct OPENAI_BASE_URL (up to /v1)"
     ),
     "judge_unreachable": FIX_JUDGE_URL,
     "judge_timeout": "raise `judge_timeout`, or lower `concurrency`",
