@@ -42,6 +42,7 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "accepted": "accepted by a user",
     "imported": "imported",
     "provisional": "provisional, until learning is complete",
+    "carried_over": "judge changed, shifted by the difference on the anchors",
 }
 
 

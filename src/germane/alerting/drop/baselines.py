@@ -17,6 +17,7 @@ import numpy as np
 
 from germane import sanitize
 from germane.alerting.detector.score_batch import ScoreBatch, sampling_rate
+from germane.alerting.drop.carry_over import carry_over, load_committed_shift
 from germane.alerting.drop.new_routes import excluded_until
 from germane.alerting.drop.scope import (
     DAY,
@@ -183,7 +184,10 @@ class BaselineLearner:
         for version in learning:
             current = active.get(version.key)
             if version.until > now:
-                has_changed |= current is None and self._start_provisional(version, now)
+                is_open = current is None or current.is_provisional
+                has_changed |= (is_open and self._carry_over(version, active.values())) or (
+                    current is None and self._start_provisional(version, now)
+                )
             else:
                 is_firing = current is not None and current.id in firing_ids
                 self._complete(version, current, now, states, is_firing=is_firing)
@@ -215,6 +219,29 @@ class BaselineLearner:
             self._activate(version, baseline)
         else:  # also if there are too few scores
             self._extend(version, now)
+
+    def _carry_over(self, version: BaselineVersion, active: Iterable[BaselineVersion]) -> bool:
+        """Activate the last judge's baseline for a new judge, once both have scored the anchors.
+
+        Return whether there is one.
+        """
+        stream = (version.key.service, version.key.scorer, version.key.scope)
+        earlier = [
+            other
+            for other in active
+            if (other.key.service, other.key.scorer, other.key.scope) == stream and other.key != version.key
+        ]
+        last = max(earlier, key=lambda other: other.created_at, default=None)
+        # A backtest reads the anchors of today.
+        if last is None or last.baseline is None or self._holder is None:
+            return False
+        shift = load_committed_shift(self._store, version.key.scorer, last.key.fingerprint, version.key.fingerprint)
+        if shift is None:
+            return False
+        found = carry_over(last.baseline, version.key.fingerprint, shift, version.since)
+        release = (last.model, last.prompt_version)
+        self._versions.replace_baseline(version.key, "carried_over", found, release)
+        return True
 
     def _start_provisional(self, version: BaselineVersion, now: datetime) -> bool:
         """Learn and activate a provisional baseline if there are enough scores. Return whether there are enough."""

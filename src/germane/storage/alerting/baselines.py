@@ -25,7 +25,15 @@ Release = tuple[str | None, str | None]
 """The application's model and prompt version."""
 Status = Literal["learning", "active", "superseded"]
 BaselineReason = Literal[
-    "first", "judge_changed", "route_joined", "traffic_changed", "extended", "accepted", "imported", "provisional"
+    "first",
+    "judge_changed",
+    "route_joined",
+    "traffic_changed",
+    "extended",
+    "accepted",
+    "imported",
+    "provisional",
+    "carried_over",
 ]
 """The reason for creating a version. A provisional version is in use until learning is complete."""
 

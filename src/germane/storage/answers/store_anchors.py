@@ -69,6 +69,18 @@ class AnchorRounds:
     """Number of scores in each anchor's baseline."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorPairs:
+    """The anchors that two judges have scored, one entry each."""
+
+    old: npt.NDArray[np.float64]
+    """Baselines by the old judge."""
+    new: npt.NDArray[np.float64]
+    """Means of the scores by the new judge."""
+    baseline_counts: npt.NDArray[np.float64]
+    """Number of scores in each baseline."""
+
+
 @dataclass(frozen=True, slots=True)
 class PendingAnchor:
     """An anchor that the newest round has not scored yet."""
@@ -195,6 +207,25 @@ class AnchorStore(StoreComponent):
             rows = connection.execute(select(anchor).where(*_active(scorer))).all()
             connection.execute(update(anchor).where(*_active(scorer)).values(retired_at=now))
             _add(connection, scorer, [(row.exchange_id, row.created_at) for row in rows])
+
+    def load_pairs(self, scorer: str, old: str, new: str) -> AnchorPairs | None:
+        """Return the anchors with a baseline by ``old`` and scores by ``new``; None during a round."""
+        import numpy as np
+
+        scored = func.avg(anchor_score.c.value).label("value")
+        means = select(anchor.c.exchange_id, scored).join(anchor, anchor.c.id == anchor_score.c.anchor_id)
+        means = means.where(anchor.c.scorer == scorer, anchor_score.c.fingerprint == new).group_by(anchor.c.exchange_id)
+        new_means = means.having(scored.is_not(None)).subquery()
+        query = select(anchor.c.baseline, anchor.c.baseline_count, new_means.c.value)
+        query = query.join(new_means, new_means.c.exchange_id == anchor.c.exchange_id)
+        query = query.where(anchor.c.scorer == scorer, anchor.c.fingerprint == old).order_by(anchor.c.id)
+        with self._database.read(snapshot=True) as connection:
+            rows = connection.execute(query).all()
+            if not rows or _load_status(connection, scorer).pending:
+                return None
+        columns = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+        baselines, counts, values = columns
+        return AnchorPairs(old=baselines, new=values, baseline_counts=counts)
 
     def load_rounds(self, scorer: str) -> AnchorRounds | None:
         """Return the finished rounds by the current judge; None before the first one with a complete baseline."""
