@@ -26,6 +26,8 @@ class Feedback:
     """Id of the person."""
     created_at: datetime
     """UTC, timezone-aware."""
+    wave: str | None = None
+    """The wave in which the answer was drawn for this label; None for a label that somebody gave unasked."""
 
 
 def mean_label(labels: Iterable[Feedback]) -> float:

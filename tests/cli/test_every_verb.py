@@ -33,6 +33,7 @@ READ_COMMANDS: Mapping[str, Sequence[str]] = {
     "alerts backtest": ("--rule", "mean_threshold", "--set", "threshold=0.9", "--since", "2d"),
     "alerts sensitivity": ("--runs", "10"),
     "baseline show": (),
+    "labels status": (),
     "calibrate": (),
     "score": ("--estimate",),
     "doctor": ("--offline",),
@@ -43,8 +44,8 @@ READ_COMMANDS: Mapping[str, Sequence[str]] = {
 WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "receive", "serve", "worker"}
 """Commands that write files, or run until they are stopped."""
 CHANGING = {
-    "alerts respond", "alerts test", "archive", "baseline accept", "baseline import", "demo", "forget", "mark", "prune",
-    "rescore",
+    "alerts respond", "alerts test", "archive", "baseline accept", "baseline import", "demo", "forget", "labels draw",
+    "mark", "prune", "rescore",
 }  # fmt: skip
 """Commands that change the database or send something."""
 

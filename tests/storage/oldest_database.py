@@ -180,6 +180,12 @@ def fill_exchanges(store: TrackingStore) -> None:
     label: dict[str, Any] = {"score": 0.25, "comment": ODD[1], "user": "u1", "created_at": NOON}
     store.labels.add_feedback([Feedback(id=f"label {number}", exchange_id=ids[number], **label) for number in (0, 3)])
     assert store.sampling.apply_feedback(["label 0"], [], SCORERS, holder=("sampler", "someone")) == 0
+    store.labels.add_feedback([Feedback(id="label drawn", exchange_id=ids[0], wave="w1", **label)])
+    draw = {"wave": "w1", "exchange_id": ids[0], "scorer": "relevancy", "fingerprint": "f1", "since": NOON - HOUR}
+    draw |= {"until": NOON + HOUR, "service": "shop", "route": "ask", "probability": 0.25, "drawn_at": NOON}
+    with transaction(store) as connection:
+        connection.execute(insert(tables.label_draw).values(**draw, position=1, state="open"))
+    store.draws.settle("w1", ids[0], "skipped", user="u2")
 
 
 def fill_limits_and_workers(store: TrackingStore) -> None:
@@ -403,6 +409,10 @@ def read(store: TrackingStore) -> list[Any]:
         "jobs": [asdict(job) for job in store.workers.list_job_runs()],
         "outstanding": [asdict(store.backlog.load_outstanding())],
         "retries": [asdict(retry) for retry in store.health.list_retries()],
+        "waves": [asdict(wave) for wave in store.draws.list_waves()],
+        "drawn_labels": [
+            asdict(one) for wave in store.draws.list_waves() for one in store.draws.list_labels([wave.id])
+        ],
         "views": [asdict(view) for view in store.views.list_views()],
         "baselines": [[version.id, version.status] for version in store.baselines.list_versions(superseded=True)],
         "detectors": [asdict(state) for state in store.detectors.list_states()],

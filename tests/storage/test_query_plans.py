@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -16,6 +17,7 @@ from tests.exports import load_records
 from germane.annotation import Feedback, RecordedScore, SavedView
 from germane.baseline import Baseline
 from germane.calibration import Calibration
+from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget
@@ -29,6 +31,7 @@ from germane.storage import (
     ExportSelection,
     JobRun,
     JobRuns,
+    LabelPopulation,
     OutgoingRequest,
     RateLimit,
     ReceivedItem,
@@ -211,6 +214,21 @@ def record_feedback(store: TrackingStore, exchanges: list[Exchange], window: dic
     store.answers.get_exchanges([exchange.id for exchange in exchanges])
     store.answers.get_scores([exchange.id for exchange in exchanges])
     store.labels.list_calibrations()
+    with suppress(UsageError):  # no answer can be drawn if texts are erased
+        draw_labels(store, window)
+
+
+def draw_labels(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Draw a wave, and label and skip its answers."""
+    wave = store.draws.draw(LabelPopulation(**window, scorer="a", service="shop", route="route-1"), 2)
+    store.draws.draw(LabelPopulation(**window, scorer="a"), 2)
+    for verdict in ("answers", "skipped"):
+        _, exchange_id = store.draws.next_answer(wave.id) or (0, "")
+        store.draws.settle(wave.id, exchange_id, verdict, user="Ada")  # type: ignore[arg-type]  # one of the verdicts
+    store.draws.list_labels([wave.id])
+    store.draws.list_waves(scorer="a")
+    store.draws.undo(wave.id, user="Ada")
+    store.retention.forget(user="Ada")
 
 
 def watch_judge(store: TrackingStore, clock: Any) -> None:

@@ -51,6 +51,7 @@ from .formatting import session_path as session_path
 from .health import has_exchanges as has_exchanges
 from .health import load_onboarding as load_onboarding
 from .health import load_status_bar as load_status_bar
+from .label_waves import draw_wave as draw_wave
 from .last_day import baseline_level as baseline_level
 from .overview import load_overview as load_overview
 from .route import list_routes as list_routes

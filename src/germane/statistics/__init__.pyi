@@ -16,6 +16,8 @@ from .histogram import BINS as BINS
 from .histogram import Histogram as Histogram
 from .histogram import pack_weights as pack_weights
 from .histogram import sum_packed as sum_packed
+from .label_sample import allot as allot
+from .label_sample import systematic_sample as systematic_sample
 from .two_sample import SIGNIFICANCE_LEVEL as SIGNIFICANCE_LEVEL
 from .two_sample import Comparison as Comparison
 from .two_sample import Comparisons as Comparisons

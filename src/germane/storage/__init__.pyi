@@ -22,6 +22,10 @@ from .answers.filter import AnswerSort as AnswerSort
 from .answers.filter import AnswerState as AnswerState
 from .answers.filter import MatchCount as MatchCount
 from .answers.filter import TaskStatus as TaskStatus
+from .answers.label_draws import MAX_DRAWN as MAX_DRAWN
+from .answers.label_draws import DrawnCounts as DrawnCounts
+from .answers.label_draws import LabelPopulation as LabelPopulation
+from .answers.label_draws import LabelWave as LabelWave
 from .answers.score_sample import SampledScore as SampledScore
 from .answers.store_anchors import AnchorStatus as AnchorStatus
 from .answers.store_anchors import RoundCause as RoundCause

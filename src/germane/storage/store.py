@@ -15,6 +15,7 @@ from germane.storage.alerting.baselines import BaselineStore
 from germane.storage.alerting.detectors import DetectorStore
 from germane.storage.alerting.notifications import NotificationStore
 from germane.storage.alerting.scoring_flow import ScoringProgress
+from germane.storage.answers.label_draws import LabelDraws
 from germane.storage.answers.store_anchors import AnchorStore
 from germane.storage.answers.store_answers import AnswerStore
 from germane.storage.answers.store_labels import LabelStore
@@ -99,6 +100,7 @@ class TrackingStore:
         self.answers = AnswerStore(self.context)
         self.questions = QuestionStore(self.context)
         self.labels = LabelStore(self.context)
+        self.draws = LabelDraws(self.context)
         self.anchors = AnchorStore(self.context)
         self.trends = TrendStore(self.context)
         self.rollups = RollupStore(self.context)

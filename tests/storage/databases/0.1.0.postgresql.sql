@@ -24,10 +24,11 @@ CREATE TABLE public.detector ( rule text NOT NULL, service text NOT NULL, scorer
 CREATE TABLE public.detector_input ( id bigint NOT NULL, service text NOT NULL, route text NOT NULL, scorer text NOT NULL, fingerprint text NOT NULL, exchange_id text NOT NULL, value double precision NOT NULL, is_zero boolean NOT NULL, arrived_at timestamp with time zone NOT NULL );
 CREATE SEQUENCE public.detector_input_id_seq START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1;
 ALTER SEQUENCE public.detector_input_id_seq OWNED BY public.detector_input.id;
-CREATE TABLE public.feedback ( id text NOT NULL, exchange_id text NOT NULL, score double precision NOT NULL, comment text, "user" text, created_at timestamp with time zone NOT NULL, considered_at timestamp with time zone );
+CREATE TABLE public.feedback ( id text NOT NULL, exchange_id text NOT NULL, score double precision NOT NULL, comment text, "user" text, created_at timestamp with time zone NOT NULL, considered_at timestamp with time zone, wave text );
 CREATE TABLE public.germane_version ( version_num character varying(32) NOT NULL );
 CREATE TABLE public.history_run ( id text NOT NULL, kind text NOT NULL, since timestamp with time zone NOT NULL, until timestamp with time zone NOT NULL, selection jsonb NOT NULL, partition_size integer NOT NULL, partitions integer NOT NULL, exchanges bigint NOT NULL, created_at timestamp with time zone NOT NULL, finished_at timestamp with time zone );
 CREATE TABLE public.job ( process text NOT NULL, name text NOT NULL, every double precision, runs jsonb NOT NULL );
+CREATE TABLE public.label_draw ( wave text NOT NULL, exchange_id text NOT NULL, scorer text NOT NULL, fingerprint text NOT NULL, since timestamp with time zone NOT NULL, until timestamp with time zone NOT NULL, service text NOT NULL, route text NOT NULL, probability double precision NOT NULL, drawn_at timestamp with time zone NOT NULL, "position" integer NOT NULL, state text NOT NULL, settled_at timestamp with time zone, settled_by text );
 CREATE TABLE public.lease ( name text NOT NULL, owner text NOT NULL, expires_at timestamp with time zone NOT NULL, cursor text, renewed_at timestamp with time zone );
 CREATE TABLE public.marker ( id text NOT NULL, name text NOT NULL, service text NOT NULL, at timestamp with time zone NOT NULL, attributes jsonb NOT NULL );
 CREATE TABLE public.partition ( run_id text NOT NULL, number integer NOT NULL, first_at timestamp with time zone NOT NULL, first_id text NOT NULL, last_at timestamp with time zone NOT NULL, last_id text NOT NULL, exchanges integer NOT NULL, attempts integer NOT NULL, due_at timestamp with time zone, lease_owner text, error text, scored integer NOT NULL, failed integer NOT NULL, skipped integer NOT NULL, cost double precision, checksum text NOT NULL, remaining jsonb );
@@ -105,12 +106,14 @@ INSERT INTO public.exchange VALUES ('00000000000000000000000000000007', '0000000
 INSERT INTO public.exchange VALUES ('00000000000000000000000000000008', '00000000000000000000000000000008', '0000000000000008', 'shop', 'ask', 'two
 lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */', '8: two
 lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */', '[{"id": "page 8", "text": "two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */", "score": 0.25}, {"id": null, "text": "", "score": null}]', '[{"role": "user", "content": "two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"}]', 'gpt-4o-mini', '7', 's2', 'u0', '{"seats": 8, "trial": false, "tenant": "acme", "two\nlines, ''a'' \"quot": "two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"}', 'ok', NULL, '2026-02-01 03:59:59.991992+00', 0.5, 0.28125, false, 0.75, 0.25, 0.5, 0.125, 'not_sampled', NULL, NULL);
-INSERT INTO public.feedback VALUES ('label 3', '00000000000000000000000000000003', 0.25, 'السعر 👨‍👩‍👧 üß  ', 'u1', '2026-02-01 12:00:00+00', NULL);
-INSERT INTO public.feedback VALUES ('label 0', '00000000000000000000000000000000', 0.25, 'السعر 👨‍👩‍👧 üß  ', 'u1', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
+INSERT INTO public.feedback VALUES ('label 3', '00000000000000000000000000000003', 0.25, 'السعر 👨‍👩‍👧 üß  ', 'u1', '2026-02-01 12:00:00+00', NULL, NULL);
+INSERT INTO public.feedback VALUES ('label 0', '00000000000000000000000000000000', 0.25, 'السعر 👨‍👩‍👧 üß  ', 'u1', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00', NULL);
+INSERT INTO public.feedback VALUES ('label drawn', '00000000000000000000000000000000', 0.25, 'السعر 👨‍👩‍👧 üß  ', 'u1', '2026-02-01 12:00:00+00', NULL, 'w1');
 INSERT INTO public.germane_version VALUES ('0.1.0');
 INSERT INTO public.history_run VALUES ('done', 'rescore', '2026-02-01 09:00:00+00', '2026-02-01 13:00:00+00', '{"below": null, "route": null, "failed": null, "scorers": {"relevancy": "f1", "faithfulness": "f2"}, "everything": false, "requested_at": "2026-02-01T12:00:00+00:00"}', 1, 3, 3, '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
 INSERT INTO public.history_run VALUES ('begun', 'rescore', '2026-02-01 09:00:00+00', '2026-02-01 13:00:00+00', '{"below": null, "route": null, "failed": null, "scorers": {"relevancy": "f1", "faithfulness": "f2"}, "everything": false, "requested_at": "2026-02-01T12:00:00+00:00"}', 1, 3, 3, '2026-02-01 12:00:00+00', NULL);
 INSERT INTO public.job VALUES ('running', 'watch', 2, '[[1769943600000, 250], [1769947200000, 1500, "two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"]]');
+INSERT INTO public.label_draw VALUES ('w1', '00000000000000000000000000000000', 'relevancy', 'f1', '2026-02-01 11:00:00+00', '2026-02-01 13:00:00+00', 'shop', 'ask', 0.25, '2026-02-01 12:00:00+00', 1, 'skipped', '2026-02-01 12:00:00+00', 'u2');
 INSERT INTO public.lease VALUES ('sampler', 'someone', '2026-02-01 13:00:00+00', 'the first interval', '2026-02-01 12:00:00+00');
 INSERT INTO public.lease VALUES ('watcher', 'someone', '2026-02-01 13:00:00+00', NULL, '2026-02-01 12:00:00+00');
 INSERT INTO public.marker VALUES ('1', 'v42', 'shop', '2026-02-01 03:00:00+00', '{"by": "two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"}');
@@ -382,6 +385,7 @@ ALTER TABLE ONLY public.feedback ADD CONSTRAINT feedback_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.germane_version ADD CONSTRAINT germane_version_pkc PRIMARY KEY (version_num);
 ALTER TABLE ONLY public.history_run ADD CONSTRAINT history_run_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.job ADD CONSTRAINT job_pkey PRIMARY KEY (process, name);
+ALTER TABLE ONLY public.label_draw ADD CONSTRAINT label_draw_pkey PRIMARY KEY (wave, exchange_id);
 ALTER TABLE ONLY public.lease ADD CONSTRAINT lease_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY public.marker ADD CONSTRAINT marker_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.partition ADD CONSTRAINT partition_pkey PRIMARY KEY (run_id, number);
@@ -424,6 +428,9 @@ CREATE INDEX ix_feedback_comment ON public.feedback USING btree (created_at) WHE
 CREATE INDEX ix_feedback_created_at ON public.feedback USING btree (created_at);
 CREATE INDEX ix_feedback_exchange_id ON public.feedback USING btree (exchange_id);
 CREATE INDEX ix_feedback_unconsidered ON public.feedback USING btree (created_at) WHERE (considered_at IS NULL);
+CREATE INDEX ix_label_draw_exchange_id ON public.label_draw USING btree (exchange_id);
+CREATE INDEX ix_label_draw_settled_by ON public.label_draw USING btree (settled_by) WHERE (settled_by IS NOT NULL);
+CREATE INDEX ix_label_draw_window ON public.label_draw USING btree (since, until);
 CREATE INDEX ix_marker_at ON public.marker USING btree (at);
 CREATE INDEX ix_received_trace_due_at ON public.received_trace USING btree (options, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX ix_received_trace_finished_at ON public.received_trace USING btree (finished_at) WHERE (finished_at IS NOT NULL);

@@ -58,9 +58,10 @@ INSERT INTO "exchange" VALUES('00000000000000000000000000000008','00000000000000
 lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */','8: two
 lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */','[{"text":"two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */","id":"page 8","score":0.25},{"text":"","id":null,"score":null}]','[{"role":"user","content":"two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"}]','gpt-4o-mini','7','s2','u0','{"tenant":"acme","trial":false,"seats":8,"two\nlines, ''a'' \"quot":"two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"}','ok',NULL,'2026-02-01 03:59:59.991992',0.5,0.28125,0,0.75,0.25,0.5,0.125,'not_sampled',NULL,NULL);
 INSERT INTO "exchange" VALUES('00000000000000000000000000000009','00000000000000000000000000000009','0000000000000009','shop','search/{id}',NULL,NULL,'[]','[]','gpt-4o-mini','7','s0','u1','{"tenant":"acme","trial":true,"seats":9,"السعر 👨‍👩‍👧 üß  ":"السعر 👨‍👩‍👧 üß  "}','ok',NULL,'2026-02-01 02:59:59.990991',0.5625,0.3125,1,0.75,-0.5,1.0,0.75,'always','2026-02-01 12:00:00.000000',NULL);
-CREATE TABLE feedback ( id TEXT NOT NULL, exchange_id TEXT NOT NULL, score FLOAT NOT NULL, comment TEXT, user TEXT, created_at DATETIME NOT NULL, considered_at DATETIME, PRIMARY KEY (id) );
-INSERT INTO "feedback" VALUES('label 0','00000000000000000000000000000000',0.25,'السعر 👨‍👩‍👧 üß  ','u1','2026-02-01 12:00:00.000000','2026-02-01 12:00:00.000000');
-INSERT INTO "feedback" VALUES('label 3','00000000000000000000000000000003',0.25,'السعر 👨‍👩‍👧 üß  ','u1','2026-02-01 12:00:00.000000',NULL);
+CREATE TABLE feedback ( id TEXT NOT NULL, exchange_id TEXT NOT NULL, score FLOAT NOT NULL, comment TEXT, user TEXT, created_at DATETIME NOT NULL, considered_at DATETIME, wave TEXT, PRIMARY KEY (id) );
+INSERT INTO "feedback" VALUES('label 0','00000000000000000000000000000000',0.25,'السعر 👨‍👩‍👧 üß  ','u1','2026-02-01 12:00:00.000000','2026-02-01 12:00:00.000000',NULL);
+INSERT INTO "feedback" VALUES('label 3','00000000000000000000000000000003',0.25,'السعر 👨‍👩‍👧 üß  ','u1','2026-02-01 12:00:00.000000',NULL,NULL);
+INSERT INTO "feedback" VALUES('label drawn','00000000000000000000000000000000',0.25,'السعر 👨‍👩‍👧 üß  ','u1','2026-02-01 12:00:00.000000',NULL,'w1');
 CREATE TABLE germane_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT germane_version_pkc PRIMARY KEY (version_num));
 INSERT INTO "germane_version" VALUES('0.1.0');
 CREATE TABLE history_run ( id TEXT NOT NULL, kind TEXT NOT NULL, since DATETIME NOT NULL, until DATETIME NOT NULL, selection JSON NOT NULL, partition_size INTEGER NOT NULL, partitions INTEGER NOT NULL, exchanges BIGINT NOT NULL, created_at DATETIME NOT NULL, finished_at DATETIME, PRIMARY KEY (id) );
@@ -68,6 +69,8 @@ INSERT INTO "history_run" VALUES('done','rescore','2026-02-01 09:00:00.000000','
 INSERT INTO "history_run" VALUES('begun','rescore','2026-02-01 09:00:00.000000','2026-02-01 13:00:00.000000','{"scorers": {"faithfulness": "f2", "relevancy": "f1"}, "route": null, "below": null, "failed": null, "everything": false, "requested_at": "2026-02-01T12:00:00+00:00"}',1,3,3,'2026-02-01 12:00:00.000000',NULL);
 CREATE TABLE job ( process TEXT NOT NULL, name TEXT NOT NULL, every FLOAT, runs JSON NOT NULL, PRIMARY KEY (process, name) );
 INSERT INTO "job" VALUES('running','watch',2.0,'[[1769943600000, 250], [1769947200000, 1500, "two\nlines, ''a'' \"quote\", 100 % \\escaped\\ /* $1 :name %s */"]]');
+CREATE TABLE label_draw ( wave TEXT NOT NULL, exchange_id TEXT NOT NULL, scorer TEXT NOT NULL, fingerprint TEXT NOT NULL, since DATETIME NOT NULL, until DATETIME NOT NULL, service TEXT NOT NULL, route TEXT NOT NULL, probability FLOAT NOT NULL, drawn_at DATETIME NOT NULL, position INTEGER NOT NULL, state TEXT NOT NULL, settled_at DATETIME, settled_by TEXT, PRIMARY KEY (wave, exchange_id) );
+INSERT INTO "label_draw" VALUES('w1','00000000000000000000000000000000','relevancy','f1','2026-02-01 11:00:00.000000','2026-02-01 13:00:00.000000','shop','ask',0.25,'2026-02-01 12:00:00.000000',1,'skipped','2026-02-01 12:00:00.000000','u2');
 CREATE TABLE lease ( name TEXT NOT NULL, owner TEXT NOT NULL, expires_at DATETIME NOT NULL, cursor TEXT, renewed_at DATETIME, PRIMARY KEY (name) );
 INSERT INTO "lease" VALUES('sampler','someone','2026-02-01 13:00:00.000000','the first interval','2026-02-01 12:00:00.000000');
 INSERT INTO "lease" VALUES('watcher','someone','2026-02-01 13:00:00.000000',NULL,'2026-02-01 12:00:00.000000');
@@ -356,6 +359,9 @@ CREATE INDEX ix_feedback_comment ON feedback (created_at) WHERE comment IS NOT N
 CREATE INDEX ix_feedback_created_at ON feedback (created_at);
 CREATE INDEX ix_feedback_exchange_id ON feedback (exchange_id);
 CREATE INDEX ix_feedback_unconsidered ON feedback (created_at) WHERE considered_at IS NULL;
+CREATE INDEX ix_label_draw_exchange_id ON label_draw (exchange_id);
+CREATE INDEX ix_label_draw_settled_by ON label_draw (settled_by) WHERE settled_by IS NOT NULL;
+CREATE INDEX ix_label_draw_window ON label_draw (since, until);
 CREATE INDEX ix_marker_at ON marker (at);
 CREATE INDEX ix_received_trace_due_at ON received_trace (options, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX ix_received_trace_finished_at ON received_trace (finished_at) WHERE finished_at IS NOT NULL;

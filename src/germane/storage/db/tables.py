@@ -143,7 +143,13 @@ score = _table(
 feedback = _table(
     "feedback",
     "id text key, exchange_id text, score float, comment text null, user text null, created_at time, "
-    "considered_at time null",
+    "considered_at time null, wave text null",
+)
+label_draw = _table(
+    "label_draw",
+    "wave text key, exchange_id text key, scorer text, fingerprint text, since time, until time, service text, "
+    "route text, probability float, drawn_at time, position integer, state text, settled_at time null, "
+    "settled_by text null",
 )
 marker = _table("marker", "id text key, name text, service text, at time, attributes json")
 history_run = _table(

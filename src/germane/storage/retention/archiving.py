@@ -428,7 +428,7 @@ class DayArchiver:
             for rows in read_rows(connection, table, since, until, blank_at=manifest.blank_at):
                 if not contains_all(contents[table], hash_rows(rows)):
                     raise DayChanged
-        delete_exchanges(connection, moments)
+        delete_exchanges(connection, moments, archived=True)
         minutes = delete(tally).where(tally.c.minute >= since, tally.c.minute < until).returning(tally.c.minute)
         dirty_hours.mark_dirty(connection, connection.execute(minutes).scalars())
 

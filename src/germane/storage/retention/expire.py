@@ -31,6 +31,7 @@ from germane.storage.db.tables import (
     exchange,
     feedback,
     job,
+    label_draw,
     marker,
     received_trace,
     score,
@@ -48,7 +49,7 @@ from germane.storage.queue.expired import count_expired, expire_tasks_statement
 
 BATCH_ROWS: Final = 2000
 """Maximum number of rows per transaction."""
-_PARTS: Final = (score, feedback, scoring_task, detector_input)
+_PARTS: Final = (score, feedback, scoring_task, detector_input, label_draw)
 """Tables whose rows belong to an exchange."""
 WORKER_RETENTION: Final = timedelta(days=1)
 """Time without a heartbeat after which a worker is deleted."""
@@ -86,10 +87,10 @@ def delete_batch(
     return PruneBatch(removed + PruneResult(expired=expired_tasks), last)
 
 
-def delete_exchanges(connection: Connection, moments: Mapping[str, datetime]) -> PruneResult:
+def delete_exchanges(connection: Connection, moments: Mapping[str, datetime], *, archived: bool = False) -> PruneResult:
     """Delete locked exchanges with their tasks, scores and labels. Their counts in the tally are kept.
 
-    ``moments`` are their start times by id.
+    ``moments`` are their start times by id. Answers that are ``archived`` stay in the waves in which they were drawn.
     """
     if not moments:
         return PruneResult()
@@ -97,6 +98,7 @@ def delete_exchanges(connection: Connection, moments: Mapping[str, datetime]) ->
     deleted = {
         table.name: connection.execute(delete(table).where(is_one_of(key, ids, dialect))).rowcount
         for table, key in (*((table, table.c.exchange_id) for table in _PARTS), (exchange, exchange.c.id))
+        if not (archived and table is label_draw)
     }
     dirty_hours.mark_dirty(connection, moments.values())
     return PruneResult(exchanges=deleted["exchange"], scores=deleted["score"], feedback=deleted["feedback"])

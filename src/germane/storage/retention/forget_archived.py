@@ -15,7 +15,7 @@ from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreContext
 from germane.storage.db.conditions import count_rows
 from germane.storage.db.mappers import batched
-from germane.storage.db.tables import exchange, feedback, score, scoring_task
+from germane.storage.db.tables import exchange, feedback, label_draw, score, scoring_task
 from germane.storage.retention.archive_lease import hold_archive
 from germane.storage.retention.archiving import DayArchiver, DayBusy, ForgottenRows
 from germane.storage.retention.forget import DataSubject
@@ -93,7 +93,7 @@ def _find_matches(
 def _delete_late_rows(
     context: StoreContext, subject: DataSubject, exchange_ids: Sequence[str], *, dry_run: bool
 ) -> PruneResult:
-    """Delete the database's labels, scores and tasks of archived exchanges. With ``dry_run``, only count the labels."""
+    """Delete the database's rows of archived exchanges. With ``dry_run``, only count the labels."""
     labels = 0
     for ids in batched(exchange_ids):
         if dry_run:
@@ -105,6 +105,6 @@ def _delete_late_rows(
             continue
         with context.database.write() as connection:
             labels += connection.execute(delete(feedback).where(feedback.c.exchange_id.in_(ids))).rowcount
-            for table in (score, scoring_task):
+            for table in (score, scoring_task, label_draw):
                 connection.execute(delete(table).where(table.c.exchange_id.in_(ids)))
     return PruneResult(feedback=labels)

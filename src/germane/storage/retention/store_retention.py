@@ -13,6 +13,7 @@ from sqlalchemy import Connection, PrimaryKeyConstraint, UniqueConstraint, func,
 from sqlalchemy.sql.expression import ColumnElement, FromClause
 
 from germane.errors import UsageError
+from germane.storage.answers.label_draws import forget_person
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import metadata
@@ -168,6 +169,9 @@ class RetentionStore(StoreComponent):
         )
         if user is not None:
             total += _run_batches(transaction, lambda connection, after: labels(connection, user, after), pause)
+            if not dry_run:
+                with self._database.write() as connection:
+                    forget_person(connection, user)
         return total + forget_archived(self._context, subject, dry_run=dry_run)
 
     def measure_size(self, limit: int | None = None) -> int:

@@ -56,7 +56,7 @@ class StoredRecord:
 
     exchange: StoredRow
     parts: Mapping[str, Sequence[StoredRow]]
-    """Rows by part name: ``task``, ``score`` or ``feedback``."""
+    """Rows by part name: ``task``, ``score``, ``feedback`` or ``draw``."""
 
     def exchange_values(self) -> dict[str, Any]:
         """Return the exchange as a dict of column names to values."""
@@ -77,7 +77,7 @@ class StoredRecord:
         """Encode the record as one line of JSON, which ``parse_line`` reads."""
         parts = [f'{{"version":{VERSION},"exchange":{_encode_row(self.exchange, _ENCODERS["exchange"])}']
         for name, part in LISTS.items():
-            if rows := self.parts[part]:
+            if rows := self.parts.get(part):
                 encoders = _ENCODERS[part]
                 parts.append(f'"{name}":[{",".join([_encode_row(row, encoders) for row in rows])}]')
         return escape_unsafe(",".join(parts) + "}")

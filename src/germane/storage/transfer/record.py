@@ -26,6 +26,7 @@ from germane.storage.db.tables import (
     baseline,
     exchange,
     feedback,
+    label_draw,
     saved_view,
     score,
     scoring_task,
@@ -54,6 +55,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "task": scoring_task,
     "score": score,
     "feedback": feedback,
+    "draw": label_draw,
     "baseline": baseline,
     "alert": alert,
     "alert_event": alert_event,
@@ -71,6 +73,7 @@ _OMITTED: Final = {
     "task": {"id", "exchange_id", "lease_owner"},
     "score": {"id", "exchange_id", "service", "route", "started_at"},
     "feedback": {"exchange_id"},
+    "draw": {"exchange_id"},
     "baseline": {"id"},
 }
 """Columns that are specific to one database or that repeat columns of the exchange."""
@@ -79,7 +82,7 @@ COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     for part, table in TABLES.items()
 }
 _STATES: Final = ("pending", "done", "failed", "skipped")
-LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback"}
+LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback", "draws": "draw"}
 _NAMES: Final = (
     *("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as", "scope", "status", "key"),
     *("rule", "type", "state", "alert_id", "name"),
@@ -91,12 +94,13 @@ _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRecord:
-    """The rows of an exchange and its tasks, scores and labels."""
+    """The rows of an exchange and its tasks, scores and labels, and of the waves in which it was drawn."""
 
     exchange: Row
     tasks: Sequence[Row] = ()
     scores: Sequence[Row] = ()
     feedback: Sequence[Row] = ()
+    draws: Sequence[Row] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +223,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         tasks=[_parse_task(row) for row in content.get("tasks", [])],
         scores=[_parse_row("score", row) for row in content.get("scores", [])],
         feedback=[_parse_row("feedback", row) for row in content.get("feedback", [])],
+        draws=[_parse_row("draw", row) for row in content.get("draws", [])],
     )
     _check_exchange(record.exchange)
     done = {score_key(task) for task in record.tasks if task["state"] == "done"}
@@ -229,6 +234,10 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)
     for row in record.feedback:
         _check_range("feedback.score", row["score"], 0)
+    for row in record.draws:
+        _check_range("draw.probability", row["probability"], MIN_PROBABILITY)
+        if row["state"] not in {"open", "labeled", "cannot_tell", "skipped"}:
+            raise UsageError(f"draw.state = {row['state']!r:.60} is not a state of a drawn answer")
     # A task without due_at waits for the sampler, which selects only candidates, so other tasks would wait forever.
     unscheduled = any(task["state"] == "pending" and task["due_at"] is None for task in record.tasks)
     if unscheduled and record.exchange["sampling_reason"] != "candidate":

@@ -26,6 +26,7 @@ from germane.storage.db.tables import (
     baseline,
     exchange,
     feedback,
+    label_draw,
     saved_view,
     score,
     scoring_task,
@@ -66,6 +67,7 @@ _ORDER: Final = {
     "task": (scoring_task.c.scorer, scoring_task.c.fingerprint),
     "score": (score.c.scorer, score.c.fingerprint),
     "feedback": (feedback.c.created_at, feedback.c.id),
+    "draw": (label_draw.c.wave,),
     "baseline": tuple(baseline.c[name] for name in (*_BASELINE_KEY, "version")),
     "alert": (alert.c.starts_at, alert.c.id),
     "alert_event": (alert_event.c.at, alert_event.c.id),
@@ -118,6 +120,7 @@ class TransferStore(StoreComponent):
                 if archive is not None:
                     archived = _load_page(archive, chosen, position, limit)
                     page += _add_late_labels(connection, archived)
+            page = _add_draws(connection, page, chosen.scorer)
         page.sort(key=lambda record: (datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]))
         return page[:limit]
 
@@ -191,6 +194,7 @@ class TransferStore(StoreComponent):
             for label in record.feedback
             if label["id"] not in archived_labels
         ]
+        draws = [{**draw, "exchange_id": record.exchange["id"]} for record in records for draw in record.draws]
         records = [record for record in records if record.exchange["id"] not in archived]
         ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
@@ -213,6 +217,7 @@ class TransferStore(StoreComponent):
                     tally_changes.add(row["started_at"], names, task["state"], reason)
             _insert(connection, score, scores)
             _insert(connection, feedback, labels)
+            _insert(connection, label_draw, draws)
             tally_changes.apply(connection, self._context.process)
             # An exchange without tasks may still have a proxy score.
             dirty_hours.mark_dirty(connection, [row["started_at"] for row in stored.values()])
@@ -307,6 +312,19 @@ def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -
         labels = {label[_LABEL_ID]: label for label in (*record.parts["feedback"], *late.get(id_, ()))}
         records.append(replace(record, parts={**record.parts, "feedback": sorted(labels.values(), key=by_time)}))
     return records
+
+
+def _add_draws(connection: Connection, page: Sequence[StoredRecord], scorer: str | None) -> list[StoredRecord]:
+    """Return records with the waves in which they were drawn, which are in the database even for archived answers."""
+    dialect = connection.dialect.name
+    query = select_stored("draw", dialect).order_by(label_draw.c.exchange_id, *_ORDER["draw"])
+    ids = [record.exchange[_ID] for record in page]
+    query = query.where(is_one_of(label_draw.c.exchange_id, ids, dialect), *matching(label_draw, scorer=scorer))
+    draws = group_by_exchange(connection.execute(query).all())
+    return [
+        replace(record, parts={**record.parts, "draw": draws.get(id_, ())})
+        for id_, record in zip(ids, page, strict=True)
+    ]
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:

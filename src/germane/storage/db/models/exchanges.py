@@ -1,4 +1,4 @@
-"""Tables for exchanges, scoring tasks, scores, labels and markers."""
+"""Tables for exchanges, scoring tasks, scores, labels, drawn answers and markers."""
 
 from __future__ import annotations
 
@@ -198,6 +198,40 @@ class FeedbackRow(Base, table=True):
     created_at: datetime = Field(sa_type=UtcDateTime)
     considered_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Time at which the sampler processed the label, deciding whether to score the exchange because of it."""
+    wave: str | None = Field(default=None, sa_type=Text)
+    """The wave in which the exchange was drawn for this label; null for a label that somebody gave unasked."""
+
+
+class LabelDrawRow(Base, table=True):
+    """An answer that was drawn at random to be labeled. Deleted with its exchange, but not when that is archived."""
+
+    __tablename__ = "label_draw"
+    __table_args__ = (
+        Index("ix_label_draw_exchange_id", "exchange_id"),
+        Index("ix_label_draw_window", "since", "until"),
+        partial_index("ix_label_draw_settled_by", "settled_by", where="settled_by IS NOT NULL"),
+    )
+
+    wave: str = Field(primary_key=True, sa_type=Text)
+    exchange_id: str = Field(primary_key=True, sa_type=Text)
+    scorer: str = Field(sa_type=Text)
+    fingerprint: str = Field(sa_type=Text)
+    since: datetime = Field(sa_type=UtcDateTime)
+    """Start of the wave's window."""
+    until: datetime = Field(sa_type=UtcDateTime)
+    service: str = Field(sa_type=Text)
+    route: str = Field(sa_type=Text)
+    probability: float = Field(sa_type=Float)
+    """Probability that this answer was scored and then drawn, in (0, 1]."""
+    drawn_at: datetime = Field(sa_type=UtcDateTime)
+    position: int = Field(sa_type=Integer)
+    """Place in the random order in which people see the answers of a wave; 1 is the first."""
+    state: str = Field(sa_type=Text)
+    """One of ``open``, ``labeled``, ``cannot_tell`` and ``skipped``."""
+    settled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    """Time of the last label, or of skipping; null for an open answer."""
+    settled_by: str | None = Field(default=None, sa_type=Text)
+    """Display name of the person who gave the last label or skipped."""
 
 
 class MarkerRow(Base, table=True):

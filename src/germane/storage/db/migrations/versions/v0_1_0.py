@@ -23,7 +23,7 @@ TYPES = {
     "serial": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
 }
 TABLES = {
-    # Exchanges, scoring tasks, scores, labels and markers.
+    # Exchanges, scoring tasks, scores, labels, drawn answers and markers.
     "exchange": (
         "id text key, trace_id text, span_id text, service text, route text, question text null, answer text null, "
         "contexts json, history json, model text null, prompt_version text null, session text null, user text null, "
@@ -44,7 +44,12 @@ TABLES = {
     ),
     "feedback": (
         "id text key, exchange_id text, score float, comment text null, user text null, created_at time, "
-        "considered_at time null"
+        "considered_at time null, wave text null"
+    ),
+    "label_draw": (
+        "wave text key, exchange_id text key, scorer text, fingerprint text, since time, until time, service text, "
+        "route text, probability float, drawn_at time, position integer, state text, settled_at time null, "
+        "settled_by text null"
     ),
     "marker": "id text key, name text, service text, at time, attributes json",
     # Counts and rollups.
@@ -193,6 +198,9 @@ CREATE INDEX ix_feedback_comment ON feedback (created_at) WHERE comment IS NOT N
 CREATE INDEX ix_feedback_created_at ON feedback (created_at);
 CREATE INDEX ix_feedback_exchange_id ON feedback (exchange_id);
 CREATE INDEX ix_feedback_unconsidered ON feedback (created_at) WHERE considered_at IS NULL;
+CREATE INDEX ix_label_draw_exchange_id ON label_draw (exchange_id);
+CREATE INDEX ix_label_draw_window ON label_draw (since, until);
+CREATE INDEX ix_label_draw_settled_by ON label_draw (settled_by) WHERE settled_by IS NOT NULL;
 CREATE INDEX ix_marker_at ON marker (at);
 CREATE INDEX ix_rollup_dirty_hour_hour ON rollup_dirty_hour (hour);
 CREATE INDEX ix_detector_input_exchange_id ON detector_input (exchange_id);

@@ -1,0 +1,393 @@
+"""Answers drawn at random to be labeled, and the labels that people gave them.
+
+A wave is a sample of the answers of one window, drawn at once. Only its labels are a random sample: other labels, such
+as those from the list of answers, belong to no wave.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+from uuid import uuid4
+
+from sqlalchemy import (
+    Connection,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    update,
+)
+
+from germane.annotation import Feedback, mean_label
+from germane.errors import UsageError
+from germane.sanitize import clean_text
+from germane.storage.archive.reader import open_exchanges
+from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import Conditions, count_rows, matching, within
+from germane.storage.db.functions import is_one_of
+from germane.storage.db.mappers import MAX_IDS_PER_STATEMENT
+from germane.storage.db.tables import exchange, feedback, label_draw, score
+from germane.storage.queue.feedback import LABELS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Verdict = Literal["answers", "partly", "does_not", "cannot_tell", "skipped"]
+VERDICT_SCORES: Final[Mapping[Verdict, float]] = {"answers": 1.0, "partly": 0.5, "does_not": 0.0}
+"""The labels of verdicts. The other verdicts settle a drawn answer without a label."""
+Stratum = tuple[str, str]
+"""A service and a route."""
+MAX_DRAWN: Final = MAX_IDS_PER_STATEMENT
+"""Maximum number of answers in a wave."""
+ROWS_READ: Final = 20_000
+"""Number of scores that are in memory at once while the population is read."""
+_LOCK: Final = 0x6765726D31
+"""Key of the lock under which PostgreSQL writes a wave: "germ1". SQLite allows only one writer anyway."""
+_STATES: Final = ("labeled", "cannot_tell", "skipped", "open", "erased")
+_OPEN: Final = label_draw.c.state == "open"
+_HAS_LABEL: Final = exists().where(
+    feedback.c.exchange_id == label_draw.c.exchange_id, feedback.c.wave == label_draw.c.wave
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPopulation:
+    """The answers from which a wave is drawn: scored by one scorer, with ``since <= started_at < until``.
+
+    All of them have the scorer's newest fingerprint.
+    """
+
+    since: datetime
+    until: datetime
+    scorer: str
+    service: str | None = None
+    route: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCounts:
+    """Numbers of drawn answers by state, of a route or of a whole wave."""
+
+    service: str = ""
+    route: str = ""
+    labeled: int = 0
+    cannot_tell: int = 0
+    skipped: int = 0
+    open: int = 0
+    """Number of answers that nobody has labeled or skipped yet."""
+    erased: int = 0
+    """Number of answers whose text was erased before that."""
+
+    @property
+    def settled(self) -> int:
+        """Number of answers that people have labeled, could not judge or skipped."""
+        return self.labeled + self.cannot_tell + self.skipped
+
+    @property
+    def size(self) -> int:
+        """Number of drawn answers. Deleting answers makes it smaller; nothing makes it larger."""
+        return self.settled + self.open + self.erased
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelWave:
+    """A wave and its progress."""
+
+    id: str
+    scorer: str
+    fingerprint: str
+    since: datetime
+    until: datetime
+    drawn_at: datetime
+    routes: Sequence[DrawnCounts]
+    """Sorted by service and route."""
+
+    @property
+    def total(self) -> DrawnCounts:
+        """The counts of all routes."""
+        return DrawnCounts(**{name: sum(getattr(one, name) for one in self.routes) for name in _STATES})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLabel:
+    """The labels of a drawn answer."""
+
+    wave: str
+    exchange_id: str
+    service: str
+    route: str
+    probability: float
+    """Probability that this answer was scored and then drawn. Those of several waves of one window add up."""
+    value: float | None
+    """The judge's score. None if it has been deleted, or replaced by a score with another fingerprint."""
+    label: float
+    """Mean of each person's latest label in this wave, in [0, 1]."""
+    by_person: Mapping[str, float]
+    """Each person's latest label in this wave."""
+    created_at: datetime
+    """Time of the latest label; UTC."""
+
+
+class LabelDraws(StoreComponent):
+    """Draws waves, and reads and writes the labels of their answers."""
+
+    def draw(
+        self, population: LabelPopulation, count: int, *, generator: np.random.Generator | None = None
+    ) -> LabelWave:
+        """Draw a wave of up to ``count`` answers whose text is stored.
+
+        The wave's window begins with the first of them if older texts have been erased. Routes share the answers, see
+        :func:`germane.statistics.allot`. Within a route, each answer of the window has the same chance, whatever its
+        probability of being scored was. Answers of an earlier wave with the same window and fingerprint are not drawn
+        again. Archived answers are not drawn.
+
+        Raises:
+            UsageError: The count is out of range, or no answer can be drawn.
+        """
+        import numpy as np
+
+        if not 0 < count <= MAX_DRAWN:
+            raise UsageError(f"a wave has 1 to {MAX_DRAWN} answers, not {count}")
+        random = np.random.default_rng() if generator is None else generator
+        wave = None
+        while wave is None:  # until no other process changes the same answers in the meantime
+            with self._database.read(snapshot=True) as connection:
+                frame = _SamplingFrame(connection, population)
+                drawn = frame.sample(count, random)
+            if not drawn:
+                again = " that is not in a wave yet" if frame.earlier else ""
+                raise UsageError(
+                    f"no answer{again} from {population.since:%Y-%m-%d %H:%M} to {population.until:%Y-%m-%d %H:%M} UTC "
+                    f"has both its text and a score of {population.scorer}"
+                )
+            with self._database.write() as connection:
+                wave = frame.write_wave(connection, drawn, random, self._context.now(connection))
+        return self.get_wave(wave)
+
+    def list_waves(self, *, scorer: str | None = None, limit: int = 20) -> list[LabelWave]:
+        """Return the waves that were drawn last, newest first."""
+        newest = select(label_draw.c.wave).where(*matching(label_draw, scorer=scorer)).group_by(label_draw.c.wave)
+        newest = newest.order_by(func.max(label_draw.c.drawn_at).desc(), label_draw.c.wave).limit(limit)
+        with self._database.read() as connection:
+            ids = list(connection.execute(newest).scalars())
+            waves = _load_waves(connection, ids)
+        return [waves[id_] for id_ in ids]
+
+    def get_wave(self, wave: str) -> LabelWave:
+        """Return a wave.
+
+        Raises:
+            UsageError: There is no wave with this id, or all its answers have been deleted.
+        """
+        with self._database.read() as connection:
+            waves = _load_waves(connection, [clean_text(wave)])
+        if not waves:
+            raise UsageError(f"there is no wave {wave!r:.60}")
+        return waves[wave]
+
+    def next_answer(self, wave: str) -> tuple[int, str] | None:
+        """Return the position and the exchange's id of the first open answer of a wave that has its text, if any."""
+        query = select(label_draw.c.position, label_draw.c.exchange_id).where(label_draw.c.wave == wave, _OPEN)
+        query = query.outerjoin(exchange, exchange.c.id == label_draw.c.exchange_id)
+        query = query.where(exchange.c.erased_at.is_(None)).order_by(label_draw.c.position).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else (row.position, row.exchange_id)
+
+    def settle(self, wave: str, exchange_id: str, verdict: Verdict, *, user: str | None = None) -> None:
+        """Store what a person said about a drawn answer.
+
+        If several people label an answer, all their labels are kept. A label of another person is not changed by
+        ``cannot_tell`` or ``skipped``.
+
+        Raises:
+            UsageError: The answer is not in this wave.
+        """
+        of_draw = and_(label_draw.c.wave == wave, label_draw.c.exchange_id == exchange_id)
+        with self._database.write() as connection:
+            before = connection.execute(select(label_draw.c.state).where(of_draw).with_for_update()).scalar()
+            if before is None:
+                raise UsageError(f"exchange {exchange_id!r:.60} is not in the wave {wave!r:.60}")
+            now = self._context.now(connection)
+            if verdict in VERDICT_SCORES:
+                value = VERDICT_SCORES[verdict]
+                label = Feedback(
+                    id=uuid4().hex, exchange_id=exchange_id, score=value, user=user, created_at=now, wave=wave
+                )
+                # The sampler must not give labeled answers another weight than those that nobody was asked about.
+                connection.execute(insert(feedback).values(**LABELS.values(label), considered_at=now))
+            state = "labeled" if verdict in VERDICT_SCORES or before == "labeled" else verdict
+            settled = {"state": state, "settled_at": now, "settled_by": clean_text(user)}
+            connection.execute(update(label_draw).where(of_draw).values(settled))
+
+    def undo(self, wave: str, *, user: str | None = None) -> str | None:
+        """Take back what a person said last in a wave, and return the exchange's id; None if there is nothing."""
+        draw, name = label_draw.c, clean_text(user)
+        last = select(draw.exchange_id).where(draw.wave == wave, draw.settled_by.is_not_distinct_from(name), ~_OPEN)
+        with self._database.write() as connection:
+            query = last.order_by(draw.settled_at.desc(), draw.position.desc()).limit(1).with_for_update()
+            exchange_id: str | None = connection.execute(query).scalar()
+            own = (feedback.c.wave == wave, feedback.c.user.is_not_distinct_from(name))
+            connection.execute(delete(feedback).where(feedback.c.exchange_id == exchange_id, *own))
+            reopened = update(label_draw).where(draw.wave == wave, draw.exchange_id == exchange_id)
+            state = case((_HAS_LABEL, "labeled"), else_="open")
+            connection.execute(reopened.values(state=state, settled_at=None, settled_by=None))
+        return exchange_id
+
+    def list_labels(self, waves: Sequence[str]) -> list[DrawnLabel]:
+        """Return the labels that were given in these waves, by wave and position. Other labels are ignored."""
+        draw = label_draw.c
+        query = select(label_draw).where(draw.wave.in_(waves)).order_by(draw.wave, draw.position)
+        with self._database.read(snapshot=True) as connection:
+            draws = connection.execute(query).mappings().all()
+            ids = dict.fromkeys(row["exchange_id"] for row in draws)
+            # Labels that were given after their answer was archived are in the database.
+            labels, values = _load_labels(connection, list(ids)), dict[tuple[str, ...], float]()
+            with open_exchanges(connection, ids) as sources:
+                for source, some in sources:
+                    labels += [] if source is connection else _load_labels(source, some)
+                    keys = (score.c.exchange_id, score.c.scorer, score.c.fingerprint)
+                    wanted = select(*keys, score.c.value).where(is_one_of(keys[0], some, source.dialect.name))
+                    values |= {(row[0], row[1], row[2]): row[3] for row in source.execute(wanted)}
+        given: dict[tuple[str | None, str], list[Feedback]] = {}
+        for label in sorted(labels, key=lambda one: (one.created_at, one.id)):
+            given.setdefault((label.wave, label.exchange_id), []).append(label)
+        copied = ("wave", "exchange_id", "service", "route", "probability")
+        return [
+            DrawnLabel(
+                **{name: row[name] for name in copied},
+                value=values.get((row["exchange_id"], row["scorer"], row["fingerprint"])),
+                label=mean_label(oldest_first),
+                by_person={label.user or "": label.score for label in oldest_first},
+                created_at=oldest_first[-1].created_at,
+            )
+            for row in draws
+            if (oldest_first := given.get((row["wave"], row["exchange_id"])))
+        ]
+
+
+class _SamplingFrame:
+    """The scores of the answers that can be drawn, by service and route, in order of time."""
+
+    def __init__(self, connection: Connection, population: LabelPopulation) -> None:
+        names = {"scorer": population.scorer, "service": population.service, "route": population.route}
+        chosen = [*matching(score, **names), *within(score.c.started_at, population.since, population.until)]
+        newest = select(score.c.fingerprint).where(*chosen).order_by(score.c.started_at.desc()).limit(1)
+        fingerprint: str = connection.execute(newest).scalar() or ""
+        window = _window_with_text(connection, population)
+        self._shared = {"scorer": population.scorer, "fingerprint": fingerprint, "until": window[1], "since": window[0]}
+        self.earlier = self._drawn_ids(connection)
+        """Ids of the exchanges that were drawn in earlier waves with this window."""
+        self._ids: dict[Stratum, array[int]] = {}
+        self._weights: dict[Stratum, array[float]] = {}
+        self._read(connection, window, [*chosen, score.c.fingerprint == fingerprint])
+
+    def _drawn_ids(self, connection: Connection) -> set[str]:
+        of_window = matching(label_draw, **self._shared)
+        return set(connection.execute(select(label_draw.c.exchange_id).where(*of_window)).scalars())
+
+    def _read(self, connection: Connection, window: tuple[datetime, datetime], chosen: Conditions) -> None:
+        """Read the scores from their index alone if no text in the window has been erased."""
+        query = select(score.c.id, score.c.service, score.c.route, score.c.sampling_probability)
+        query = query.where(*chosen, score.c.started_at >= window[0]).order_by(score.c.started_at)
+        in_window, with_text = within(exchange.c.started_at, *window), exchange.c.erased_at.is_(None)
+        if count_rows(connection, exchange, *in_window) != count_rows(connection, exchange, *in_window, with_text):
+            query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(with_text)
+        of_earlier = is_one_of(score.c.exchange_id, list(self.earlier), connection.dialect.name)
+        drawn = set(connection.execute(select(score.c.id).where(of_earlier)).scalars())
+        for id_, *stratum, probability in connection.execute(query, execution_options={"yield_per": ROWS_READ}):
+            if id_ not in drawn:
+                service, route = stratum
+                self._ids.setdefault((service, route), array("q")).append(id_)
+                self._weights.setdefault((service, route), array("d")).append(1 / (probability or 1))
+
+    def sample(self, count: int, random: np.random.Generator) -> dict[int, float]:
+        """Return the ids of drawn scores, and the probability of each answer of being scored and drawn."""
+        import numpy as np
+
+        from germane.statistics import allot, systematic_sample
+
+        weights = {str(number): np.frombuffer(one) for number, one in enumerate(self._weights.values())}
+        limits = {number: len(one) for number, one in weights.items()}
+        allotted = allot({number: float(one.sum()) for number, one in weights.items()}, count, limits=limits)
+        drawn: dict[int, float] = {}
+        for (number, one), ids in zip(weights.items(), self._ids.values(), strict=True):
+            if allotted[number]:
+                indexes, chances = systematic_sample(one, allotted[number], random)
+                drawn |= zip([ids[index] for index in indexes], (chances / one[indexes]).tolist(), strict=True)
+        return drawn
+
+    def write_wave(
+        self, connection: Connection, drawn: Mapping[int, float], random: np.random.Generator, now: datetime
+    ) -> str | None:
+        """Write a wave, and return its id. Return None if an answer has been drawn, erased or deleted meanwhile."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        query = select(score.c.id, score.c.exchange_id, score.c.service, score.c.route)
+        query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(exchange.c.erased_at.is_(None))
+        query = query.where(score.c.id.in_(drawn)).order_by(exchange.c.id).with_for_update(of=exchange)
+        rows = connection.execute(query).all()
+        if self._drawn_ids(connection) != self.earlier or len(rows) < len(drawn):
+            return None
+        wave = f"{now:%Y-%m-%d}-{uuid4().hex[:8]}"
+        shared = {**self._shared, "wave": wave, "drawn_at": now, "state": "open"}
+        positions = (random.permutation(len(rows)) + 1).tolist()
+        values = [
+            {**shared, **dict(zip(("exchange_id", "service", "route"), names, strict=True)), "probability": drawn[id_]}
+            for id_, *names in rows
+        ]
+        connection.execute(
+            insert(label_draw), [{**row, "position": place} for row, place in zip(values, positions, strict=True)]
+        )
+        return wave
+
+
+def _window_with_text(connection: Connection, population: LabelPopulation) -> tuple[datetime, datetime]:
+    """Return the window without its beginning if all texts there have been erased."""
+    in_window = within(exchange.c.started_at, population.since, population.until)
+    oldest = select(func.min(exchange.c.started_at)).where(*in_window)
+    first = connection.execute(oldest).scalar()
+    first_text = connection.execute(oldest.where(exchange.c.erased_at.is_(None))).scalar()
+    return (population.since if first_text in {None, first} else first_text), population.until
+
+
+def _load_waves(connection: Connection, ids: Sequence[str]) -> dict[str, LabelWave]:
+    is_erased = and_(_OPEN, exchange.c.erased_at.is_not(None))
+    state = case((is_erased, literal("erased")), else_=label_draw.c.state).label("state")
+    names = ("wave", "scorer", "fingerprint", "since", "until", "drawn_at", "service", "route")
+    keys = [label_draw.c[name] for name in names]
+    query = select(*keys, state, func.count().label("n")).outerjoin(exchange, exchange.c.id == label_draw.c.exchange_id)
+    query = query.where(label_draw.c.wave.in_(ids)).group_by(*keys, state).order_by(*keys)
+    counts: dict[tuple[Any, ...], dict[str, int]] = {}
+    for *key, state_name, n in connection.execute(query):
+        counts.setdefault(tuple(key), {})[state_name] = n
+    waves: dict[str, LabelWave] = {}
+    for (wave, *values, service, route), states in counts.items():
+        counted = DrawnCounts(service=service, route=route, **states)
+        before = waves[wave].routes if wave in waves else ()
+        waves[wave] = LabelWave(id=wave, routes=(*before, counted), **dict(zip(names[1:6], values, strict=True)))
+    return waves
+
+
+def _load_labels(connection: Connection, ids: Sequence[str]) -> list[Feedback]:
+    """Return the labels of waves for some exchanges."""
+    of_exchanges = is_one_of(feedback.c.exchange_id, ids, connection.dialect.name)
+    query = select(*LABELS.selected).where(of_exchanges, feedback.c.wave.is_not(None))
+    return [LABELS.decode(row) for row in connection.execute(query).mappings()]
+
+
+def forget_person(connection: Connection, user: str) -> None:
+    """Delete a person's name from waves, and open answers that have no label left after the person's were deleted."""
+    draw = label_draw.c
+    state = case((and_(draw.state == "labeled", ~_HAS_LABEL), "open"), else_=draw.state)
+    of_person = update(label_draw).where(draw.settled_by == clean_text(user))
+    connection.execute(of_person.values(state=state, settled_by=None))
