@@ -65,13 +65,15 @@ def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
 
 
 def corners(path: str) -> list[tuple[float, float]]:
-    """Return the points of a path of the commands M, L, H, V, v and Z."""
+    """Return the points of a path of the commands M, m, L, H, V, v and Z."""
     x = y = 0.0
     found = []
-    for command, values in re.findall(r"([MLHVvZ])([-\d. ]*)", path):
-        numbers = [float(value) for value in values.split()]
+    for command, values in re.findall(r"([MmLHVvZ])([-+\d. ]*)", path):
+        numbers = [float(value) for value in re.findall(r"[-+]?[\d.]+", values)]
         if command in "ML":
             x, y = numbers
+        elif command == "m":
+            x, y = x + numbers[0], y + numbers[1]
         elif command == "H":
             (x,) = numbers
         elif command != "Z":
@@ -429,8 +431,8 @@ def test_every_answer_is_within_half_a_cell_of_a_mark(places: list[tuple[float, 
     assert bool(drawn) == bool(crowded)
     if drawn:
         mark = ET.fromstring(drawn)
-        size, parts = float(mark.get("stroke-width", "")), mark.get("d", "").split("M")[1:]
-        lines = [corners("M" + part) for part in parts]
+        size, ends = float(mark.get("stroke-width", "")), corners(mark.get("d", ""))
+        lines = list(zip(ends[::2], ends[1::2], strict=True))
         assert len(lines) <= 800
         for x, y in crowded:
             assert any(
@@ -461,7 +463,7 @@ def test_refusals_do_not_change_the_axis() -> None:
     answers = [Dot(SINCE + SIX, 0.9), Dot(SINCE + 2 * SIX, -1.0, is_refusal=True)]
     both, plain = (draw_week([point(3)], dots=answers[:count], has_dots=True) for count in (2, 1))
     assert _levels(both) == _levels(plain)
-    assert sum(one.get("d", "").count("M") for one in of_class(both, "dots")) == 2
+    assert sum(one.get("d", "").count("m") for one in of_class(both, "dots")) == 2
     texts = ["refusals" in [one.text for one in each.iter(f"{SVG}text")] for each in (both, plain)]
     assert texts == [True, False]
 

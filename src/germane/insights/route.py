@@ -164,9 +164,8 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
 
     ``root`` is the prefix of every link.
     """
-    overall = context.store.trends.window_summary(since=view.since, until=view.until)
-    summaries = [group for group in overall.routes if group.route == route]
-    coverage = [counts for counts in overall.coverage if counts.route == route]
+    overall = context.store.trends.window_summary(since=view.since, until=view.until, route=route, histograms=True)
+    summaries, coverage = overall.routes, overall.coverage
     if not summaries and not coverage and route not in {counts.route for counts in context.store.trends.coverage()}:
         return None
     service = choose_service(summaries, view.service)
@@ -206,17 +205,18 @@ def _with_verdict(
     compared: dict[str, Any] = {"route": insight.route, "scorer": summary.scorer, "service": summary.service}
     fleet, verdict = load_route_verdict(context, view, **compared)
     situation, period = verdict.situation, fleet.days[0].reference_period
-    first = first_scored(load_buckets(context.store, view, **compared), None if situation.reference is None else period)
+    comparison, shares = None, []
+    if verdict.began is not None:
+        buckets = load_buckets(context.store, view, **compared)
+        first = first_scored(buckets, None if situation.reference is None else period)
+        comparison = onset_comparison_path(view, verdict.began, context.now(), first=first, **compared)
+        shares = load_cause_shares(context.store, verdict.began, context.now(), **compared)
     return replace(
         insight,
         situation=situation,
         verdict=verdict,
-        onset_comparison=None
-        if verdict.began is None
-        else onset_comparison_path(view, verdict.began, context.now(), first=first, **compared),
-        cause_shares=[]
-        if verdict.began is None
-        else load_cause_shares(context.store, verdict.began, context.now(), **compared),
+        onset_comparison=comparison,
+        cause_shares=shares,
         status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
@@ -304,24 +304,20 @@ def find_route_baseline(
 
 def _load_histogram(context: InsightContext, view: ViewParams, line: RouteScorer) -> Markup:
     """Return a histogram of the scores in the window, and in the baseline's period or the preceding window."""
-    now = _load_weights(context, line.summary, view.since, view.until)
     since, until = view.since - (view.until - view.since), view.since
     name = describe_period(ComparisonPeriod(since=since, until=until), view)
     if line.baseline is not None:
         since, until, name = line.baseline.since, line.baseline.until, line.baseline.name
-    before = _load_weights(context, line.summary, since, until)
-    title = f"Distribution of {humanize(line.scorer).lower()} on {line.summary.route}"
-    low_below = None if line.scorer in COSINE_SCORERS else LOW_SCORE
-    window = f"last {view.window[:-1]} {view.window[-1]}" if view.window else "this window"
-    return histogram_figure(now, before, title=title, name="spread", names=(window, name), low_below=low_below)
-
-
-def _load_weights(context: InsightContext, mean: RouteMean, since: datetime, until: datetime) -> Sequence[float]:
+    mean = line.summary
     means = context.store.trends.means(
         scorer=mean.scorer, since=since, until=until, route=mean.route, service=mean.service
     )
-    histogram = next((group.histogram for group in means if group.fingerprint == mean.fingerprint), None)
-    return () if histogram is None else histogram.weights
+    before = next((group.histogram for group in means if group.fingerprint == mean.fingerprint), None)
+    title = f"Distribution of {humanize(line.scorer).lower()} on {mean.route}"
+    low_below = None if line.scorer in COSINE_SCORERS else LOW_SCORE
+    window = f"last {view.window[:-1]} {view.window[-1]}" if view.window else "this window"
+    weights = [() if one is None else one.weights for one in (mean.histogram, before)]
+    return histogram_figure(*weights, title=title, name="spread", names=(window, name), low_below=low_below)
 
 
 def _load_breakdowns(context: InsightContext, view: ViewParams, summary: RouteMean) -> Iterator[Breakdown]:

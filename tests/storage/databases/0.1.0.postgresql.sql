@@ -420,7 +420,7 @@ CREATE INDEX ix_delivery_waiting ON public.delivery USING btree (kind, target, c
 CREATE INDEX ix_detector_input_exchange_id ON public.detector_input USING btree (exchange_id);
 CREATE INDEX ix_exchange_candidate ON public.exchange USING btree (started_at) WHERE (sampling_reason = 'candidate'::text);
 CREATE INDEX ix_exchange_proxy ON public.exchange USING btree (started_at, service, route, proxy, proxy_probability, capture_probability) WHERE (proxy IS NOT NULL);
-CREATE INDEX ix_exchange_route ON public.exchange USING btree (route, started_at);
+CREATE INDEX ix_exchange_route ON public.exchange USING btree (route, started_at, service, duration);
 CREATE INDEX ix_exchange_started_at ON public.exchange USING btree (started_at);
 CREATE INDEX ix_exchange_text ON public.exchange USING btree (started_at) WHERE (erased_at IS NULL);
 CREATE INDEX ix_exchange_unsampled ON public.exchange USING btree (started_at) WHERE (sampling_reason IS NULL);
@@ -436,7 +436,7 @@ CREATE INDEX ix_received_trace_due_at ON public.received_trace USING btree (opti
 CREATE INDEX ix_received_trace_finished_at ON public.received_trace USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX ix_rollup_dirty_hour_hour ON public.rollup_dirty_hour USING btree (hour);
 CREATE INDEX ix_score_started_at ON public.score USING btree (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
-CREATE INDEX ix_score_value ON public.score USING btree (value, scorer, started_at, route);
+CREATE INDEX ix_score_value ON public.score USING btree (value, scorer, started_at, route, label);
 CREATE INDEX ix_scoring_task_candidate ON public.scoring_task USING btree (scorer, fingerprint, first_pending_at) WHERE ((state = 'pending'::text) AND (due_at IS NULL));
 CREATE INDEX ix_scoring_task_lease_owner ON public.scoring_task USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
 CREATE INDEX ix_scoring_task_open ON public.scoring_task USING btree (scorer, fingerprint, due_at, first_pending_at) WHERE (due_at IS NOT NULL);

@@ -351,7 +351,7 @@ CREATE INDEX ix_delivery_waiting ON delivery (kind, target, created_at, size) WH
 CREATE INDEX ix_detector_input_exchange_id ON detector_input (exchange_id);
 CREATE INDEX ix_exchange_candidate ON exchange (started_at) WHERE sampling_reason = 'candidate';
 CREATE INDEX ix_exchange_proxy ON exchange (started_at, service, route, proxy, proxy_probability, capture_probability) WHERE proxy IS NOT NULL;
-CREATE INDEX ix_exchange_route ON exchange (route, started_at);
+CREATE INDEX ix_exchange_route ON exchange (route, started_at, service, duration);
 CREATE INDEX ix_exchange_started_at ON exchange (started_at);
 CREATE INDEX ix_exchange_text ON exchange (started_at) WHERE erased_at IS NULL;
 CREATE INDEX ix_exchange_unsampled ON exchange (started_at) WHERE sampling_reason IS NULL;
@@ -367,7 +367,7 @@ CREATE INDEX ix_received_trace_due_at ON received_trace (options, due_at) WHERE 
 CREATE INDEX ix_received_trace_finished_at ON received_trace (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX ix_rollup_dirty_hour_hour ON rollup_dirty_hour (hour);
 CREATE INDEX ix_score_started_at ON score (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
-CREATE INDEX ix_score_value ON score (value, scorer, started_at, route);
+CREATE INDEX ix_score_value ON score (value, scorer, started_at, route, label);
 CREATE INDEX ix_scoring_task_candidate ON scoring_task (scorer, fingerprint, first_pending_at) WHERE state = 'pending' AND due_at IS NULL;
 CREATE INDEX ix_scoring_task_lease_owner ON scoring_task (lease_owner) WHERE lease_owner IS NOT NULL;
 CREATE INDEX ix_scoring_task_open ON scoring_task (scorer, fingerprint, due_at, first_pending_at) WHERE due_at IS NOT NULL;

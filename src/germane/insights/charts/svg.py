@@ -90,6 +90,8 @@ def concat(*content: str) -> Markup:
 
 def clean(text: str) -> str:
     """Replace characters that are invalid in XML, and remove characters that change the text direction."""
+    if text.isascii() and text.isprintable():  # nearly always
+        return text
     return _BIDI_CONTROLS.sub("", _INVALID_XML.sub("\ufffd", text))
 
 

@@ -222,14 +222,16 @@ def draw_split(split: Split | None, name: str, plot: Plot, strip: Plot) -> tuple
 
 def draw_dots(dots: Sequence[Dot], plot: Plot, strip: Plot) -> Markup:
     """Draw single answers, the low ones above the others. Refusals have a line of their own below the scores."""
-    refusals = [dot for dot in dots if dot.is_refusal]
-    parts = [
-        draw_marks([(plot.x(dot.at), plot.y(dot.value)) for dot in dots if (dot.is_refusal, dot.is_low) == kind], name)
-        for name, kind in (("dots", (False, False)), ("dots low", (False, True)))
-    ]
+    kinds: dict[str, list[tuple[float, float]]] = {"dots": [], "dots low": [], "dots refusal": []}
+    y, width, length = strip.bottom - 9, plot.right - plot.left, plot.until - plot.since
+    for dot in dots:  # thousands, all of which are in the window
+        kind = "dots refusal" if dot.is_refusal else "dots low" if dot.is_low else "dots"
+        x = plot.left + width * ((dot.at - plot.since) / length)
+        kinds[kind].append((x, y if dot.is_refusal else plot.y(dot.value)))
+    refusals = kinds.pop("dots refusal")
+    parts = [draw_marks(points, kind) for kind, points in kinds.items()]
     if refusals:
-        y = strip.bottom - 9
-        parts.append(draw_marks([(strip.x(dot.at), y) for dot in refusals], "dots refusal", y=y))
+        parts.append(draw_marks(refusals, "dots refusal", y=y))
         parts.append(tag("text", "refusals", x=strip.left + 3, y=strip.top + 10))
     return concat(*parts)
 
@@ -242,11 +244,12 @@ def draw_marks(points: Sequence[tuple[float, float]], css_class: str, *, y: floa
     size = 2
     while len(runs := _vertical_runs(points, size)) > MAX_MARKS:
         size *= 2
-    path = "".join(
-        f"M{format_number((column + 0.5) * size)} {format_number((row + 0.5) * size if y is None else y)}"
-        f"v{(count - 1) * size if y is None else 0}"
-        for column, row, count in runs
-    )
+    path, at = "", (0.0, 0.0)
+    for column, row, count in runs:
+        left, top = column * size + size // 2, row * size + size // 2 if y is None else y
+        height = (count - 1) * size if y is None else 0
+        path += f"m{left - at[0]:g}{top - at[1]:+g}v{height}"  # relative to the previous mark, which is shorter
+        at = left, top + height
     return tag("path", class_=css_class, d=path, stroke_width=max(_DOT_SIZE, size)) if path else Markup("")
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from germane.exchange import normalized_question
 from germane.storage.archive.reader import open_exchanges
-from germane.storage.db.mappers import batched
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.tables import exchange
 
 MAX_QUESTION_LENGTH: Final = 2_000
@@ -44,8 +44,7 @@ def load_question_keys(connection: Connection, moments: Mapping[str, datetime | 
     keys: dict[str, str] = {}
     with open_exchanges(connection, moments) as sources:
         for source, ids in sources:
-            for batch in batched(ids):
-                query = select(exchange.c.id, question)
-                query = query.where(exchange.c.id.in_(batch), exchange.c.question.is_not(None))
-                keys |= {id_: question_key(text) for id_, text in source.execute(query)}
+            is_asked = is_one_of(exchange.c.id, ids, source.dialect.name)
+            query = select(exchange.c.id, question).where(is_asked, exchange.c.question.is_not(None))
+            keys |= {id_: question_key(text) for id_, text in source.execute(query).all()}
     return keys

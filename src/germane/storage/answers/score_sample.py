@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from germane.score import LOW_SCORE
 from germane.storage.db.conditions import matching, within
@@ -48,7 +48,7 @@ def load_sample(
     """
     more = select(_MOMENT).where(*within(_MOMENT, *window)).order_by(_MOMENT).offset(MAX_ROWS_READ).limit(1)
     if connection.execute(more).first() is None:
-        found = _read(connection, window, scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
+        found = _read(connection, [window], scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
         if len(found) <= MAX_SCORES:
             return sorted(found, key=_BY_TIME), True
     sampled: set[SampledScore] = set()
@@ -57,24 +57,30 @@ def load_sample(
         query = _select(score, scorers[:1], equal).where(*low, *within(Unindexed(_MOMENT), *window))
         sampled.update(map(SampledScore._make, connection.execute(query.order_by(score.c.value).limit(MAX_LOWEST))))
     since, length = window[0], (window[1] - window[0]) / SLICES
-    for number in range(SLICES):
-        part = (since + number * length, since + (number + 1) * length)
-        sampled.update(_read(connection, part, scorers, equal, MAX_ROWS_READ // SLICES, MAX_SAMPLED // SLICES))
+    starts = [since + number * length for number in range(SLICES)]
+    parts = [(start, start + length) for start in starts]
+    sampled.update(_read(connection, parts, scorers, equal, MAX_ROWS_READ // SLICES, MAX_SAMPLED // SLICES))
     return sorted(sampled, key=_BY_TIME), False
 
 
 def _read(
     connection: Connection,
-    window: tuple[datetime, datetime],
+    windows: Iterable[tuple[datetime, datetime]],
     scorers: Sequence[str],
     equal: Mapping[str, str | None],
     rows: int,
     limit: int,
 ) -> list[SampledScore]:
-    """Return up to ``limit`` scores among the first rows of a window, which are read from the index alone."""
+    """Return up to ``limit`` scores among the first rows of each window, which are read from the index alone."""
     columns = [score.c[name] for name in ("started_at", "value", "scorer", "label", "service", "route")]
-    first = select(*columns).where(*within(_MOMENT, *window)).order_by(_MOMENT).limit(rows).subquery()
-    return list(map(SampledScore._make, connection.execute(_select(first, scorers, equal).limit(limit))))
+    inside = (bindparam("since") <= _MOMENT, bindparam("until") > _MOMENT)
+    first = select(*columns).where(*inside).order_by(_MOMENT).limit(rows).subquery()
+    query = _select(first, scorers, equal).limit(limit)  # building it takes longer than executing it
+    return [
+        SampledScore._make(row)
+        for since, until in windows
+        for row in connection.execute(query, {"since": since, "until": until}).all()
+    ]
 
 
 def _select(table: Any, scorers: Sequence[str], equal: Mapping[str, str | None]) -> Select[Any]:

@@ -43,14 +43,16 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "waiting": ("pending", "running"),
 }
 Row = RowMapping
-Rows = tuple[list[Row], datetime | None]
+Rows = tuple[Sequence[Row], datetime | None]
 """Sorted rows, and the start of the searched time range if it was truncated (otherwise None)."""
 Columns = Sequence[ColumnElement[Any]]
 BRIEF_COLUMNS: Final[Columns] = tuple(
     score.c[name]
     for name in ("id", "exchange_id", "scorer", "fingerprint", "started_at", "sampling_probability", "value", "label")
 )
-"""The columns for counts and means. The others contain long texts."""
+"""The columns for means. The others contain long texts."""
+KEY_COLUMNS: Final[Columns] = (score.c.id, score.c.started_at)
+"""The columns for counts, which are in an index."""
 SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
@@ -97,7 +99,7 @@ def find_rows(
             until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
     chosen = replace(chosen, since=since)
     if sort == "lowest" and not chosen.needs_exchanges and chosen.ids is None:
-        archived = find_archived(connection, _score_filter(chosen, after), limit)
+        archived: Sequence[Row] = find_archived(connection, _score_filter(chosen, after), limit)
     else:
         count = None if is_by_label or chosen.ids is not None else MAX_SCORES_SCANNED
         with open_newest(connection, chosen.since, until, count=count) as (archive, oldest):
@@ -204,14 +206,14 @@ def exchange_conditions(
 
 def _fetch_sorted(
     connection: Connection, query: Select[Any], sort: AnswerSort, after: AnswerCursor | None, limit: int
-) -> list[Row]:
+) -> Sequence[Row]:
     sort_column = _SORT_COLUMNS.get(sort)
     moment, key = score.c.started_at, score.c.id
     if after is not None:
         query = query.where(_is_after(sort_column, moment, key, after, _score_id(after.id)))
     order = [moment.desc(), key.desc()]
     query = query.order_by(*order) if sort_column is None else query.order_by(sort_column, *order)
-    return list(connection.execute(query.limit(limit)).mappings())
+    return connection.execute(query.limit(limit)).mappings().all()
 
 
 def _is_after(
@@ -327,10 +329,10 @@ def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[Col
     return [*chosen.score_filter.window(terms["started_at"]), *equal]
 
 
-def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> list[Row]:
+def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Row]:
     query = select(exchange.c.id, exchange.c.id.label("exchange_id"), exchange.c.started_at).where(*conditions)
     query = query.order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
-    return list(connection.execute(query).mappings())
+    return connection.execute(query).mappings().all()
 
 
 def build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[Row]) -> list[Answer]:

@@ -26,7 +26,7 @@ from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowe
 from germane.storage.answers.score_sample import SampledScore, load_sample
 from germane.storage.answers.search import (
     BEGINNING,
-    BRIEF_COLUMNS,
+    KEY_COLUMNS,
     SORT_KEYS,
     build_answers,
     estimate_rows,
@@ -233,7 +233,7 @@ class AnswerStore(AnswerReader):
     def count_matches(self, chosen: AnswerFilter) -> MatchCount:
         """Count the answers that match a filter, up to 1,000."""
         with self._database.read(snapshot=True) as connection:
-            rows, floor = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1, BRIEF_COLUMNS)
+            rows, floor = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1, KEY_COLUMNS)
         is_capped = len(rows) > MAX_ANSWERS_COUNTED or floor is not None
         return MatchCount(count=min(len(rows), MAX_ANSWERS_COUNTED), is_capped=is_capped)
 

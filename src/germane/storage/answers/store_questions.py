@@ -6,6 +6,7 @@ newest first.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -164,7 +165,7 @@ class QuestionStore(StoreComponent):
                 if (key := keys.get(row["exchange_id"])) is not None:
                     by_key.setdefault(key, []).append(row)
             groups = [_Group(key, group) for key, group in by_key.items()]
-            first = sorted(groups, key=lambda group: (group.rank(sort), group.key))[:limit]
+            first = heapq.nsmallest(limit, groups, key=lambda group: (group.rank(sort), group.key))
             score_ids = [group.lowest["id"] for group in first]
             moments = {group.lowest["exchange_id"]: group.lowest["started_at"] for group in first}
             lowest: list[Row] = []

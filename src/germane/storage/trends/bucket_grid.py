@@ -56,6 +56,9 @@ class BucketGrid:
     def numbering(self, since: datetime, until: datetime) -> Callable[[int], int]:
         """Return a function that is faster than :meth:`number` for many times of a window, in seconds since 1970."""
         parts = list(self.split(since, until))
+        if len(parts) == 1:
+            shift = parts[0][1]
+            return lambda seconds: (seconds + shift) // self.length * self.length
         changes = [int(start.timestamp()) for (start, _), _ in parts[1:]]
         return lambda seconds: (seconds + parts[bisect_right(changes, seconds)][1]) // self.length * self.length
 

@@ -216,11 +216,12 @@ class TrendReader(StoreComponent):
         with self._database.read() as connection:
             return [_MARKERS.decode(row) for row in connection.execute(query).mappings()]
 
-    def _read(self, request: TrendRequest, *, histograms: bool) -> WindowSums:
+    def _read(self, request: TrendRequest, *, histograms: bool, coverage: bool = True) -> WindowSums:
         with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
             groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
-            counts = reading.counts(_NAMES)
-            proxies = reading.proxies(_NAMES[:2]) if not request.dimension and _has_proxies(groups) else {}
+            is_corrected = not request.dimension and _has_proxies(groups)
+            counts = reading.counts(_NAMES) if coverage or is_corrected else {}
+            proxies = reading.proxies(_NAMES[:2]) if is_corrected else {}
         return WindowSums(groups, counts, proxies)
 
 
@@ -291,7 +292,7 @@ class TrendStore(TrendReader):
         labels of that dimension and are not corrected with proxy scores.
         """
         request = _request(since, until, None, by, scorer=scorer, route=route, service=service)
-        return [mean for mean, _ in self._read(request, histograms=histograms).route_means()]
+        return [mean for mean, _ in self._read(request, histograms=histograms, coverage=False).route_means()]
 
     def summary_by_label(
         self, *, by: str, scorer: str, since: datetime, until: datetime, service: str | None = None
@@ -377,15 +378,17 @@ class TrendStore(TrendReader):
         since: datetime,
         until: datetime,
         service: str | None = None,
+        route: str | None = None,
         scorer: str | None = None,
+        histograms: bool = False,
     ) -> WindowSummary:
-        """Return the results of :meth:`summary` without histograms and of :meth:`coverage`, from one snapshot.
+        """Return the results of :meth:`summary` and of :meth:`coverage`, from one snapshot.
 
         The means and the coverage are also summarized by service. A service's mean is the mean of all its scores, as
         in :meth:`over_time` without a breakdown.
         """
-        request = _request(since, until, None, None, service=service, scorer=scorer)
-        return self._read(request, histograms=False).summarize(request.since, request.until)
+        request = _request(since, until, None, None, service=service, route=route, scorer=scorer)
+        return self._read(request, histograms=histograms).summarize(request.since, request.until)
 
     def add_markers(self, markers: Sequence[Marker]) -> None:
         """Store markers. Markers with an existing id are ignored."""

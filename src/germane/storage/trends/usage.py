@@ -125,7 +125,7 @@ def _load_newest(
         # Given two lower bounds, SQLite would use the wider one.
         is_read = moment >= since if floor is None else moment > floor
         query = select(EpochSeconds(moment), columns[1]).where(is_read, moment < until, *conditions)
-        pairs.extend((seconds, value) for seconds, value in source.execute(query))
+        pairs.extend(source.execute(query).all())
         return floor
 
     floor = load(connection, since)
@@ -141,9 +141,9 @@ def _values_by_bucket(
 ) -> dict[int, list[float]]:
     """Return the values by bucket number, without the bucket that was only partly read, and older ones."""
     values: dict[int, list[float]] = {}
-    if pairs:
-        first, end = min(pairs)[0], max(pairs)[0] + 1
-        number = grid.numbering(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(end, UTC))
+    if moments := [seconds for seconds, _ in pairs]:
+        first, end = (datetime.fromtimestamp(seconds, UTC) for seconds in (min(moments), max(moments) + 1))
+        number = grid.numbering(first, end)
         for seconds, value in pairs:
             values.setdefault(number(seconds), []).append(value)
     return values if unread is None else {at: some for at, some in values.items() if at > grid.number(unread)}

@@ -33,7 +33,7 @@ class ExchangeRow(Base, table=True):
     __tablename__ = "exchange"
     __table_args__ = (
         Index("ix_exchange_started_at", "started_at"),
-        Index("ix_exchange_route", "route", "started_at"),
+        Index("ix_exchange_route", "route", "started_at", "service", "duration"),
         partial_index("ix_exchange_unsampled", "started_at", where="sampling_reason IS NULL"),
         partial_index("ix_exchange_candidate", "started_at", where="sampling_reason = 'candidate'"),
         partial_index("ix_exchange_text", "started_at", where="erased_at IS NULL"),
@@ -149,7 +149,7 @@ class ScoreRow(Base, table=True):
             "sampling_probability",
             "proxy",
         ),
-        Index("ix_score_value", "value", "scorer", "started_at", "route"),
+        Index("ix_score_value", "value", "scorer", "started_at", "route", "label"),
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)

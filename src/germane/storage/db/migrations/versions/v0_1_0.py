@@ -181,7 +181,7 @@ INDEXES = """
 CREATE INDEX ix_exchange_candidate ON exchange (started_at) WHERE sampling_reason = 'candidate';
 CREATE INDEX ix_exchange_proxy
     ON exchange (started_at, service, route, proxy, proxy_probability, capture_probability) WHERE proxy IS NOT NULL;
-CREATE INDEX ix_exchange_route ON exchange (route, started_at);
+CREATE INDEX ix_exchange_route ON exchange (route, started_at, service, duration);
 CREATE INDEX ix_exchange_started_at ON exchange (started_at);
 CREATE INDEX ix_exchange_text ON exchange (started_at) WHERE erased_at IS NULL;
 CREATE INDEX ix_exchange_unsampled ON exchange (started_at) WHERE sampling_reason IS NULL;
@@ -193,7 +193,7 @@ CREATE INDEX ix_scoring_task_open
 CREATE INDEX ix_scoring_task_state ON scoring_task (state, reason);
 CREATE INDEX ix_score_started_at
     ON score (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
-CREATE INDEX ix_score_value ON score (value, scorer, started_at, route);
+CREATE INDEX ix_score_value ON score (value, scorer, started_at, route, label);
 CREATE INDEX ix_feedback_comment ON feedback (created_at) WHERE comment IS NOT NULL;
 CREATE INDEX ix_feedback_created_at ON feedback (created_at);
 CREATE INDEX ix_feedback_exchange_id ON feedback (exchange_id);
