@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from tests.browser.servers import SCREENS, Site
 from tests.browser.visitor import NARROW, Visitor
-from tests.dashboard.seeding import SEARCH
+from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE
+
+from germane.exchange import Exchange, new_exchange_id
+from germane.storage import SamplingDecision
 
 Visits = Callable[..., Visitor]
 
@@ -72,6 +77,31 @@ def test_comparing_versions_and_saving_views_work_without_javascript(visit: Visi
     page.goto(site.url("/views"))
     page.get_by_role("button", name="Delete Versions 7 and 6").click()
     expect(page.get_by_text("No saved views yet.")).to_be_visible()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_long_list_on_the_worker_page_is_folded_on_a_phone(
+    visitor: Visits, own: Callable[..., Site], overflow_of: Callable[[Page], Any], scripts: bool
+) -> None:
+    """With 40 routes, the page stays as short as with ten; the fold opens without JavaScript and shows every route."""
+    site = own()
+    address = site.url("/worker?window=24h")
+    page = visitor(site, viewport=NARROW, has_touch=True, java_script_enabled=scripts).look(address)
+    short = page.evaluate("document.scrollingElement.scrollHeight")
+    names = [f"shop-{number:02}" for number in range(40)]
+    at = NOW - timedelta(hours=2)
+    given = {"trace_id": "1" * 32, "span_id": "1" * 16, "service": SERVICE, "question": "How?", "answer": "So."}
+    exchanges = [Exchange(id=new_exchange_id(), route=name, started_at=at, **given) for name in names]
+    site.store.exchanges.add(exchanges)
+    chosen = [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges]
+    site.store.sampling.assign_tasks(chosen, {"answer_relevancy": FINGERPRINTS["answer_relevancy"]})
+    page.goto(address)
+    coverage = page.locator("#coverage")
+    assert page.evaluate("document.scrollingElement.scrollHeight") < short + 4 * NARROW["height"]
+    coverage.locator("summary").tap()
+    for name in names:
+        expect(coverage.get_by_role("link", name=name, exact=True)).to_be_visible()
+    assert overflow_of(page) <= 0
 
 
 def test_the_theme_can_be_switched_without_javascript(visit: Visits, one_site: Site) -> None:
