@@ -109,7 +109,7 @@ def test_a_label_without_a_calibration_never_contradicts_the_value(
 
 
 @each(("value", "label"), [(0.95, UNCALIBRATED), (0.75, "partly_relevant"), (0.35, UNCALIBRATED), (-0.5, UNCALIBRATED)])
-def test_a_middle_rating_is_a_label_only_next_to_a_middle_similarity(value: float, label: str) -> None:
+def test_a_middle_rating_is_the_label_only_if_the_similarity_is_also_in_the_middle(value: float, label: str) -> None:
     """The finding names both numbers."""
     score = replace(RAW, scorer="answer_relevancy", embedder="large", value=value, details={"direct": 0.5})
 

@@ -42,7 +42,7 @@ class StagingWriter:
 
     Args:
         store: The tracking store.
-        max_wait: Seconds after its first span after which a trace is finished in any case.
+        max_wait: Maximum time in seconds from the first span of a trace until it is finished.
         max_staged_size: Maximum size in bytes of everything that is staged or waiting to be forwarded to the target.
         options: The options that apply to the texts of the spans.
         target: Name of the target that requests are forwarded to.

@@ -160,7 +160,7 @@ def _range(low: float | None, high: float | None) -> str | None:
 
 
 def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
-    """Return the parts that explain an open problem. The evidence does not match a resolved one."""
+    """Return the parts that explain an open problem. A resolved problem needs no explanation."""
     alert = facts.alert
     if not alert.is_open:
         return {}

@@ -43,7 +43,7 @@ def draw(count: int, since: datetime, service: str | None, route: str | None, sc
     """Draw answers at random to be labeled.
 
     Within a route, each answer of the window has the same chance, whether or not suspicious answers are scored more
-    often. The drawn answers are a wave. A wave keeps its size: to get more labels, draw another one.
+    often. Each draw is a wave of fixed size: to get more labels, draw another one.
     """
     with open_store() as store:
         wave = insights.draw_wave(store, count, since, store.now(), scorer=scorer, service=service, route=route)

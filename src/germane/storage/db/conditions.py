@@ -22,7 +22,7 @@ def within(moment: ColumnElement[Any], since: datetime | None, until: datetime |
 
 
 def following(moment: ColumnElement[Any], key: ColumnElement[Any], position: tuple[datetime, str] | None) -> Conditions:
-    """Return the conditions that a row comes after a position in the order by time and key."""
+    """Return the conditions for rows that follow a position in the order of time and key."""
     if position is None:
         return []
     at, id_ = position
