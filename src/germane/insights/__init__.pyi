@@ -52,6 +52,10 @@ from .health import has_exchanges as has_exchanges
 from .health import load_onboarding as load_onboarding
 from .health import load_status_bar as load_status_bar
 from .label_waves import draw_wave as draw_wave
+from .labeled_window import LabeledWindow as LabeledWindow
+from .labeled_window import labeled_band as labeled_band
+from .labeled_window import load_estimates as load_estimates
+from .labeled_window import load_labeled_window as load_labeled_window
 from .last_day import baseline_level as baseline_level
 from .overview import load_overview as load_overview
 from .route import list_routes as list_routes
@@ -71,6 +75,7 @@ from .verdict import Verdict as Verdict
 from .watched_traces import load_watched_traces as load_watched_traces
 from .wording import FILTERS as FILTERS
 from .wording import describe_period as describe_period
+from .wording import people_sentence as people_sentence
 from .wording import report_sentence as report_sentence
 from .worker import describe_limits as describe_limits
 from .worker import describe_sampling as describe_sampling

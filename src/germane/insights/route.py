@@ -25,6 +25,7 @@ from germane.insights.context import (
 from germane.insights.fleet import load_route_verdict
 from germane.insights.formatting import humanize
 from germane.insights.health import StatusBar
+from germane.insights.labeled_window import LabeledWindow, labeled_band, load_labeled_window
 from germane.insights.last_day import baseline_level, find_active_baseline
 from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import (
@@ -126,6 +127,8 @@ class RouteInsight:
     """Path of the comparison of the time before and after the onset of the drop, if there is one."""
     cause_shares: Sequence[CauseShare] = ()
     """Shares of answers with symptoms of a cause, before and since the onset of the drop, if there is one."""
+    labeled: LabeledWindow | None = None
+    """What people say about the route's answers, or None without labels of the route."""
     usage: Usage | None = None
     """Response times, and costs of the selected scorer."""
     status: StatusBar | None = None
@@ -220,6 +223,7 @@ def _with_verdict(
         status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
+        labeled=load_labeled_window(context.store, **compared),
         usage=load_usage(context, view, **compared, root=root),
         worst=load_worst_answers(context.store, [summary], view.since, view.until),
         disagreement=load_disagreement(context.store, summary, view.since, view.until),
@@ -282,6 +286,7 @@ def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsigh
             baseline=None if line.baseline is None else line.baseline.mean,
             baseline_name="" if line.baseline is None else line.baseline.name,
             answers=view.link_without_range("/answers", **of_line),
+            labeled=labeled_band(insight.labeled, line.scorer),
             **shared,
         )
         lines.append(replace(line, chart=chart))

@@ -18,6 +18,9 @@ from .histogram import pack_weights as pack_weights
 from .histogram import sum_packed as sum_packed
 from .label_sample import allot as allot
 from .label_sample import systematic_sample as systematic_sample
+from .labeled_mean import LabeledMean as LabeledMean
+from .labeled_mean import estimate_labeled_mean as estimate_labeled_mean
+from .labeled_mean import labels_for as labels_for
 from .two_sample import SIGNIFICANCE_LEVEL as SIGNIFICANCE_LEVEL
 from .two_sample import Comparison as Comparison
 from .two_sample import Comparisons as Comparisons

@@ -165,7 +165,6 @@ def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -
 
 
 _OF_SCORES: Final = tuple(field.name for field in fields(ScoreSums))
-_PLAIN: Final = tuple(field.name for field in fields(WeightedSums))
 
 
 def estimate_group(
@@ -180,7 +179,7 @@ def estimate_group(
     ``proxies`` are sums over the proxy scores of all exchanges in the same window and group; None if not comparable.
     ``outcomes`` counts these exchanges by (outcome, reason).
     """
-    of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are integers
+    of_scores = WeightedSums.from_mapping(sums)
     plain = estimate_mean(of_scores, scorer, fingerprint)
     if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
         return plain

@@ -8,6 +8,7 @@ scored.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from germane.alert import Interval
@@ -76,6 +77,15 @@ class WeightedSums:
     sum_w2y2: float
     sum_w_low: float
     sum_w_noncommittal: float
+
+    def __add__(self, other: WeightedSums) -> WeightedSums:
+        """Return the sums over both groups."""
+        return WeightedSums(**{name: getattr(self, name) + getattr(other, name) for name in _SUM_NAMES})
+
+    @classmethod
+    def from_mapping(cls, sums: Mapping[str, float]) -> WeightedSums:
+        """Create the sums from a mapping that may contain other sums as well."""
+        return cls(**{name: sums[name] for name in _SUM_NAMES})  # type: ignore[arg-type]  # counts are integers
 
     @classmethod
     def of_equal_weights(

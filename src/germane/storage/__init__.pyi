@@ -24,6 +24,7 @@ from .answers.filter import MatchCount as MatchCount
 from .answers.filter import TaskStatus as TaskStatus
 from .answers.label_draws import MAX_DRAWN as MAX_DRAWN
 from .answers.label_draws import DrawnCounts as DrawnCounts
+from .answers.label_draws import DrawnLabel as DrawnLabel
 from .answers.label_draws import LabelPopulation as LabelPopulation
 from .answers.label_draws import LabelWave as LabelWave
 from .answers.score_sample import SampledScore as SampledScore

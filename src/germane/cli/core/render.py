@@ -15,6 +15,7 @@ from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
+    from germane.insights import LabeledWindow
     from germane.statistics import Comparison, Comparisons
     from germane.storage import BaselineVersion, Coverage, OutstandingWork, TrackingStore
 
@@ -124,6 +125,18 @@ def describe_candidates(backlog: OutstandingWork) -> list[str]:
         for scorer, count in counts.items()
         if count
     ]
+
+
+def labeled_as_dict(window: LabeledWindow) -> dict[str, Any]:
+    """Return what people say about the answers of a window as a dict for JSON output."""
+    names = ("mean", "interval", "labels_only", "slope", "correlation", "judge_mean", "few_low", "few_high")
+    found = window.estimate
+    return {
+        **select(window, "service", "route", "scorer", "fingerprint", "since", "until", "n_scores", "outdated"),
+        **select(window.counts, "labeled", "cannot_tell", "skipped", "open", "erased"),
+        "estimate": None if found is None else {"labels": found.n, **select(found, *names)},
+        "labels_to_halve": window.labels_to_halve,
+    }
 
 
 def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:

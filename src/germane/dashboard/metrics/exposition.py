@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from germane.dashboard.metrics.families import MetricsSnapshot, build_families
 from germane.errors import StorageError
-from germane.insights import DEFAULT_WINDOW, InsightContext, ViewParams, load_fleet
+from germane.insights import DEFAULT_WINDOW, InsightContext, ViewParams, load_estimates, load_fleet
 
 if TYPE_CHECKING:
     from germane.settings import Settings
@@ -63,6 +63,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
         spent=spent,
         shares={} if settings.budget is None else spent.shares(settings.budget),
         alerts=tuple(store.alerts.list_open()),
+        estimates=load_estimates(store),
         forwarding=store.forwarding.list_targets(),
         baselines=tuple(
             version

@@ -14,7 +14,7 @@ from germane.baseline import POOLED_ROUTE
 
 if TYPE_CHECKING:
     from germane.alert import Alert
-    from germane.insights import Verdict
+    from germane.insights import LabeledWindow, Verdict
     from germane.statistics import Estimate
     from germane.storage import (
         Backlog,
@@ -82,6 +82,17 @@ _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] 
     ),
 }
 
+_LABEL_ESTIMATES: Final = {
+    "mean": "Mean label of the answers in the labeled window, in [0, 1], on a route or, without a route, in a service. "
+    "Not exported once a drop alert has fired or the judge has changed since the last label.",
+    "mean_ci_lower": "Lower bound of the 95% confidence interval of the mean label.",
+    "mean_ci_upper": "Upper bound of the 95% confidence interval of the mean label.",
+    "labels": "Number of labels in the mean label.",
+    "window_begin_timestamp_seconds": "Unix time of the begin of the labeled window.",
+    "window_end_timestamp_seconds": "Unix time of the end of the labeled window.",
+}
+"""Help texts of what people say about answers, by name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSnapshot:
@@ -100,6 +111,8 @@ class MetricsSnapshot:
     """Active baselines of whole services."""
     verdict: Verdict | None = None
     """The verdict on all services."""
+    estimates: Sequence[LabeledWindow] = ()
+    """The mean labels of services and routes."""
     forwarding: Sequence[WaitingRequests] = ()
     """The requests that wait to be forwarded, by target."""
 
@@ -192,6 +205,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     help_text = "Open alerts by rule, severity and state. Not exported if there are no open alerts."
     yield _family("germane_alerts_open", help_text, _ALERT_LABELS, islice(groups.items(), MAX_ALERT_GROUPS))
     yield from _verdict_families(snapshot)
+    yield from _label_families(snapshot, limits)
     yield from _queue_families(snapshot)
     yield from _usage_families(snapshot)
     yield _family(
@@ -217,6 +231,21 @@ def _verdict_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     yield _family("germane_verdict_routes", help_text, ("state",), samples)
     help_text = "Decrease of the mean of each route, or service without a route, that got worse in the verdict."
     yield _family("germane_verdict_drop", help_text, ("service", "route", "scorer"), drops)
+
+
+def _label_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[GaugeMetricFamily]:
+    values: dict[str, list[Sample]] = {name: [] for name in _LABEL_ESTIMATES}
+    for window in snapshot.estimates:
+        is_shown = window.route is None or (window.service, window.route, window.scorer) in limits.route_scorers
+        if window.estimate is None or window.outdated is not None or not is_shown:
+            continue
+        place = (window.service or "", window.route or "", window.scorer)
+        low, high = window.estimate.interval
+        times = (window.since.timestamp(), window.until.timestamp())
+        for name, value in zip(values, (window.estimate.mean, low, high, window.estimate.n, *times), strict=True):
+            values[name].append((place, value))
+    for name, help_text in _LABEL_ESTIMATES.items():
+        yield _family(f"germane_people_{name}", help_text, ("service", "route", "scorer"), values[name])
 
 
 def _family(name: str, help_text: str, labels: Sequence[str], samples: Iterable[Sample]) -> GaugeMetricFamily:

@@ -20,6 +20,7 @@ from germane.insights import (
     describe_sampling,
     has_exchanges,
     humanize,
+    labeled_band,
     list_routes,
     load_onboarding,
     load_overview,
@@ -65,6 +66,7 @@ def overview(request: Request, context: InsightContext) -> Response:
         answers=view.link_without_range("/answers", **names),
         failing=chart_points(failing.buckets) if failing else (),
         failing_name=failing.route if failing else "",
+        labeled=labeled_band(overview.labeled, fleet.scorer),
     )
     charts = [
         TrendChart(

@@ -100,6 +100,18 @@ def place_flags(markers: Iterable[ChartMarker], plot: Plot, layout: Layout, *, r
     return [Flag(marker, label) for marker, label in zip(inside, labels, strict=True)]
 
 
+@dataclass(frozen=True, slots=True)
+class LabeledBand:
+    """The interval of the mean label of a window, as people see the answers."""
+
+    since: datetime
+    until: datetime
+    low: float
+    high: float
+    mean: float
+    is_outdated: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendChart:
     """A chart of means over time."""
@@ -136,6 +148,7 @@ class TrendChart:
     is_sample: bool = False
     """Whether the dots are only a sample of the answers and the lowest ones."""
     split: Split | None = None
+    labeled: LabeledBand | None = None
 
     @property
     def short_baseline_name(self) -> str:
@@ -179,6 +192,7 @@ def trend_svg(chart: TrendChart, *, css_class: str = "", width: int = 1100, heig
     )
     return picture.render(
         shades,
+        draw_labeled_band(chart.labeled, plot),
         bands,
         draw_time_axis(plot, strip, layout, chart.zone),
         Markup("") if chart.has_dots else draw_bars(chart.points, strip, chart.bucket, layout),
@@ -218,6 +232,18 @@ def draw_split(split: Split | None, name: str, plot: Plot, strip: Plot) -> tuple
             text = f"{level.name} {format_score(level.mean)} (n={level.n:,})"
             written.append(tag("text", text, class_=f"level {anchor}", x=at, y=plot.top - 6, text_anchor=anchor))
     return tag("g", *shaded, class_=f"split{worse}"), tag("g", *written, class_=f"levels{worse}")
+
+
+def draw_labeled_band(band: LabeledBand | None, plot: Plot) -> Markup:
+    """Draw the interval of the mean label over the labeled window, if it overlaps the chart's window."""
+    if band is None or band.until <= plot.since or band.since >= plot.until:
+        return Markup("")
+    left, right = plot.x(max(band.since, plot.since)), plot.x(min(band.until, plot.until))
+    top, bottom, y = (plot.y(value) for value in (band.high, band.low, band.mean))
+    text = tag("text", "according to people", x=left + 3, y=top - 4 if top > plot.top + 14 else bottom + 13)
+    area = tag("rect", x=left, width=right - left, y=top, height=max(1.0, bottom - top))
+    line = tag("line", x1=left, x2=right, y1=y, y2=y)
+    return tag("g", area, line, text, class_="people outdated" if band.is_outdated else "people")
 
 
 def draw_dots(dots: Sequence[Dot], plot: Plot, strip: Plot) -> Markup:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from germane.annotation import Marker
 from germane.errors import UsageError
 from germane.score import MIN_SAMPLES
-from germane.statistics import Comparisons, TimeWindow, estimate_group
+from germane.statistics import Comparisons, TimeWindow, WeightedSums, estimate_group
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching, within
@@ -293,6 +293,17 @@ class TrendStore(TrendReader):
         """
         request = _request(since, until, None, by, scorer=scorer, route=route, service=service)
         return [mean for mean, _ in self._read(request, histograms=histograms, coverage=False).route_means()]
+
+    def score_sums(
+        self, *, scorer: str, fingerprint: str, since: datetime, until: datetime
+    ) -> dict[tuple[str, str], WeightedSums]:
+        """Return the sums over the scores with one fingerprint, by service and route."""
+        groups = self._read(_request(since, until, None, None, scorer=scorer), histograms=False).groups
+        return {
+            (service, route): WeightedSums.from_mapping(group.sums)
+            for (service, route, _, judge), group in groups.items()
+            if judge == fingerprint
+        }
 
     def summary_by_label(
         self, *, by: str, scorer: str, since: datetime, until: datetime, service: str | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import insights, sanitize
-from germane.cli.commands.report.data import HEADINGS, ReportData, load_report, load_verdict
+from germane.cli.commands.report.data import HEADINGS, ReportData, describe_labels, load_report, load_verdict
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import (
     EXIT_NOT_ENOUGH_DATA,
@@ -139,16 +139,19 @@ def _format_report(
             else insights.to_markdown(document)
         )
     verdict, _ = load_verdict(store, settings, report)
-    return format_text(report, verdict, terminal)
+    return format_text(report, verdict, describe_labels(settings, report), terminal)
 
 
-def format_text(report: ReportData, verdict: str, terminal: Terminal) -> str:
+def format_text(report: ReportData, verdict: str, people: str, terminal: Terminal) -> str:
     """Format a report for people, beginning with the verdict. Each scorer gets its own table.
 
     Lines fit the width, also in a pipe or a file, where it is 80 columns. Programs read ``--json``.
     """
     terminal = replace(terminal, is_interactive=True)
-    lines = [*wrap(sanitize.line(verdict, 1000), terminal.width, ""), "", f"Answers given {report.window}", ""]
+    lines = [
+        line for text in filter(None, (verdict, people)) for line in wrap(sanitize.line(text, 1000), terminal.width, "")
+    ]
+    lines += ["", f"Answers given {report.window}", ""]
     if not report.summaries:
         lines.append("No scores.")
     else:

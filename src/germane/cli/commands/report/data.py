@@ -11,6 +11,7 @@ from germane.cli.core.render import (
     ESTIMATE_FIELDS,
     backlog_as_dict,
     comparison_as_dict,
+    labeled_as_dict,
     learning_as_dicts,
 )
 from germane.insights import (
@@ -20,7 +21,9 @@ from germane.insights import (
     choose_scorer,
     choose_service,
     load_fleet,
+    load_labeled_window,
     mean_cells,
+    people_sentence,
     report_sentence,
 )
 from germane.records import select
@@ -30,6 +33,7 @@ from germane.settings import parse_timezone
 if TYPE_CHECKING:
     from germane.annotation import Marker
     from germane.calibration import Calibration
+    from germane.insights import LabeledWindow
     from germane.settings import Settings
     from germane.statistics import Comparisons
     from germane.storage import BaselineVersion, Coverage, OutstandingWork, RouteSummary, TrackingStore
@@ -61,6 +65,8 @@ class ReportData:
     """Calibrations for the embedder of the newest scores. They determine labels, and which scores count as low."""
     backlog: OutstandingWork
     learning: list[BaselineVersion]
+    labeled: LabeledWindow | None
+    """What people say about the answers of the newest window of which answers were drawn; None without labels."""
     comparisons: Comparisons | None = None
     """Comparison with the preceding window, if requested."""
     marker: Marker | None = None
@@ -119,6 +125,7 @@ class ReportData:
             "calibrations": self.calibrations,
             "backlog": backlog_as_dict(self.backlog),
             "learning": learning_as_dicts(self.learning),
+            "people": None if self.labeled is None else labeled_as_dict(self.labeled),
         }
         if self.comparisons is not None:
             content["comparison"] = comparison_as_dict(self.comparisons, self.marker)
@@ -156,6 +163,7 @@ def load_report(
         calibrations=list(used.values()),
         backlog=store.backlog.load_outstanding(),
         learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
+        labeled=load_labeled_window(store, service=service, route=route),
     )
 
 
@@ -174,3 +182,8 @@ def load_verdict(store: TrackingStore, settings: Settings, report: ReportData) -
     view = replace(report_view(settings, report), scorer=None, service=report.service)
     verdict = load_fleet(context, view, report.until).verdict
     return report_sentence(verdict), verdict.tone
+
+
+def describe_labels(settings: Settings, report: ReportData) -> str:
+    """Return what people say about the answers; empty without labels."""
+    return "" if report.labeled is None else people_sentence(report.labeled, report_view(settings, report))

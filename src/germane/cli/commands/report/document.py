@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
-from germane.cli.commands.report.data import HEADINGS, ReportData, load_verdict, report_view
+from germane.cli.commands.report.data import HEADINGS, ReportData, describe_labels, load_verdict, report_view
 from germane.cli.core.render import (
     COMPARISON_HEADINGS,
     comparison_rows,
@@ -90,7 +90,10 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
         title="germane report",
         summary=sentence,
         tone=tone,
-        paragraphs=[f"Answers given {report.window}, as of {report.loaded_at:%Y-%m-%d %H:%M} UTC."],
+        paragraphs=[
+            *filter(None, [describe_labels(settings, report)]),
+            f"Answers given {report.window}, as of {report.loaded_at:%Y-%m-%d %H:%M} UTC.",
+        ],
         sections=sections,
     )
 

@@ -1,0 +1,226 @@
+"""What people say about the answers of a window: the mean label, estimated from a sample of labels and all scores."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property, reduce
+from operator import add
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
+
+from germane.annotation import EXTERNAL_FINGERPRINT
+from germane.insights.charts import LabeledBand
+from germane.settings import SCORE_RULES
+from germane.statistics import WeightedSums, estimate_labeled_mean, labels_for
+from germane.storage import AnswerFilter, DrawnCounts, DrawnLabel, LabelWave, TrackingStore
+
+if TYPE_CHECKING:
+    from germane.statistics import LabeledMean
+
+MAX_WAVES: Final = 50
+"""Maximum number of waves, newest first, that are searched for an estimate."""
+MAX_ALERTS: Final = 200
+"""Maximum number of alerts that are searched for one that outdates an estimate."""
+MAX_PENDING: Final = timedelta(days=1)
+"""Time before the last label in which alerts that fired after it may have started."""
+Stratum = tuple[str, str]
+"""A service and a route."""
+Outdated = Literal["drop", "judge_changed", "judge_drift"]
+"""What happened after the last label, so that the estimate may no longer describe current answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabeledWindow:
+    """A window of which people have labeled a random sample of answers, for a route, a service or all services."""
+
+    service: str | None
+    """None for all services of the sample."""
+    route: str | None
+    """None for all routes of the sample."""
+    services: Sequence[str]
+    """The services of which answers were drawn."""
+    scorer: str
+    fingerprint: str
+    since: datetime
+    """UTC."""
+    until: datetime
+    waves: Sequence[str]
+    """Ids of the waves, oldest first."""
+    counts: DrawnCounts
+    """The drawn answers by state."""
+    n_scores: int
+    """Number of scores in the window."""
+    estimate: LabeledMean | None
+    """None with fewer than 20 labels, and before the waves are finished: an estimate that people watch while they label
+    tempts them to stop at a value that they like."""
+    last_label_at: datetime | None = None
+    outdated: Outdated | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no drawn answer waits for a person."""
+        return not self.counts.open
+
+    @property
+    def labels_to_halve(self) -> int | None:
+        """Number of additional labels that would halve the interval; None if more labels cannot do this."""
+        if self.estimate is None:
+            return None
+        total = labels_for(self.estimate.half_width / 2, self.estimate)
+        return None if total is None else total - self.estimate.n
+
+
+def load_labeled_window(
+    store: TrackingStore, *, scorer: str | None = None, service: str | None = None, route: str | None = None
+) -> LabeledWindow | None:
+    """Return the newest window with an estimate for a place, or else the newest window of which answers were drawn.
+
+    None stands for every scorer, all services and all routes. A service or a route has an estimate of its own from 20
+    labels of its own: the judge errs differently elsewhere.
+    """
+    first: LabeledWindow | None = None
+    for labeled in _load_windows(store, scorer):
+        found = labeled.window(service, route)
+        if found is not None and found.estimate is not None:
+            return found
+        first = first or found
+    return first
+
+
+def load_estimates(store: TrackingStore) -> list[LabeledWindow]:
+    """Return the newest estimate of each scorer, service and route that has one. An empty route is a whole service."""
+    found: dict[tuple[str, str, str | None], LabeledWindow] = {}
+    for labeled in _load_windows(store, None):
+        for place in sorted(
+            {(one.service, None) for one in labeled.drawn} | {(one.service, one.route) for one in labeled.drawn},
+            key=str,
+        ):
+            window = labeled.window(*place)
+            if window is not None and window.estimate is not None:
+                found.setdefault((window.scorer, *place), window)
+    return list(found.values())
+
+
+class _LabeledAnswers:
+    """The waves of one window with their labels, and the sums over its scores by service and route."""
+
+    def __init__(self, store: TrackingStore, waves: Sequence[LabelWave]) -> None:
+        self.drawn = [counts for wave in waves for counts in wave.routes]
+        self._store, self._waves, self._newest = store, waves, waves[-1]
+        self._names = {"scorer": self._newest.scorer, "fingerprint": self._newest.fingerprint}
+
+    @cached_property
+    def _sums(self) -> dict[Stratum, WeightedSums]:
+        return self._store.trends.score_sums(**self._names, since=self._newest.since, until=self._newest.until)
+
+    @cached_property
+    def _labels(self) -> list[DrawnLabel]:
+        return self._store.draws.list_labels([wave.id for wave in self._waves])
+
+    def window(self, service: str | None, route: str | None) -> LabeledWindow | None:
+        """Return the window for a place, or None if no answer there was drawn."""
+
+        def is_inside(place: DrawnCounts | DrawnLabel) -> bool:
+            return service in {None, place.service} and route in {None, place.route}
+
+        drawn = list(filter(is_inside, self.drawn))
+        if not drawn:
+            return None
+        labels, counts = list(filter(is_inside, self._labels)), replace(self._newest, routes=drawn).total
+        # Answers of a route without a label are not part of the statement.
+        labeled = {(label.service, label.route) for label in labels if label.value is not None}
+        sums = {place: self._sums[place] for place in labeled & self._sums.keys()}
+        last = max((label.created_at for label in labels), default=None)
+        return LabeledWindow(
+            service=service,
+            route=route,
+            services=sorted({one.service for one in drawn}),
+            **self._names,
+            since=self._newest.since,
+            until=self._newest.until,
+            waves=[wave.id for wave in self._waves],
+            counts=counts,
+            n_scores=sum(one.n for one in sums.values()),
+            estimate=None if counts.open else _estimate(labels, sums),
+            last_label_at=last,
+            outdated=None if last is None else self._find_outdated(drawn, route, last),
+        )
+
+    def _find_outdated(self, drawn: Iterable[DrawnCounts], route: str | None, last: datetime) -> Outdated | None:
+        """Return what happened after the last label."""
+        services = {place.service for place in drawn}
+        fired = [
+            alert
+            for alert in self._store.alerts.search(since=last - MAX_PENDING, limit=MAX_ALERTS)
+            if alert.scorer == self._newest.scorer and alert.fired_at is not None and alert.fired_at > last
+            if not alert.service or alert.service in services
+        ]
+        if any(alert.type == "judge_drift" for alert in fired):
+            return "judge_drift"
+        newest = AnswerFilter(scorer=self._newest.scorer)
+        for service in services:
+            found = self._store.answers.search(replace(newest, service=service), sort="newest", limit=1).answers
+            if any(
+                answer.score is not None
+                and answer.score.fingerprint not in {self._newest.fingerprint, EXTERNAL_FINGERPRINT}
+                for answer in found
+            ):
+                return "judge_changed"
+        drops = [
+            alert for alert in fired if alert.type in SCORE_RULES and (route is None or alert.route in {None, route})
+        ]
+        return "drop" if drops else None
+
+
+def _load_windows(store: TrackingStore, scorer: str | None) -> Iterator[_LabeledAnswers]:
+    """Yield the windows of which answers were drawn, the one with the newest wave first."""
+    windows: dict[tuple[str, str, datetime, datetime], list[LabelWave]] = {}
+    for wave in store.draws.list_waves(scorer=scorer, limit=MAX_WAVES):
+        windows.setdefault((wave.scorer, wave.fingerprint, wave.since, wave.until), []).insert(0, wave)
+    for waves in windows.values():
+        yield _LabeledAnswers(store, waves)
+
+
+def _estimate(labels: Iterable[DrawnLabel], sums: dict[Stratum, WeightedSums]) -> LabeledMean | None:
+    """Return the estimate from labels of several routes. The labels of a route together stand for all its answers."""
+    import numpy as np
+
+    usable = [label for label in labels if label.value is not None and (label.service, label.route) in sums]
+    weights = list(label_weights(usable, sums))
+    y, f, v = (
+        np.array(values, dtype=np.float64)
+        for values in ([label.label for label in usable], [label.value for label in usable], weights)
+    )
+    return estimate_labeled_mean(y, f, v, reduce(add, sums.values())) if usable else None
+
+
+def label_weights(labels: Sequence[DrawnLabel], sums: dict[Stratum, WeightedSums]) -> Iterator[float]:
+    """Yield the number of answers for which each label stands.
+
+    Within a route, all answers had the same chance of being drawn, except those that were certain to be drawn. A second
+    wave does not change this, and an answer that was skipped is as if it had not been drawn.
+    """
+    chances = defaultdict[tuple[str, Stratum], list[float]](list)
+    for label in labels:
+        chances[label.wave, (label.service, label.route)].append(label.probability)
+    typical = {key: median(found) for key, found in chances.items()}
+    relative = [typical[label.wave, (label.service, label.route)] / label.probability for label in labels]
+    totals = defaultdict[Stratum, float](float)
+    for label, weight in zip(labels, relative, strict=True):
+        totals[label.service, label.route] += weight
+    for label, weight in zip(labels, relative, strict=True):
+        place = (label.service, label.route)
+        yield sums[place].sum_w * weight / totals[place]
+
+
+def labeled_band(window: LabeledWindow | None, scorer: str | None) -> LabeledBand | None:
+    """Return the estimate as a band on the chart of its scorer."""
+    if window is None or window.estimate is None or window.scorer != scorer:
+        return None
+    low, high = window.estimate.interval
+    return LabeledBand(
+        window.since, window.until, low, high, window.estimate.mean, is_outdated=window.outdated is not None
+    )
