@@ -139,10 +139,10 @@ def _format_report(
             else insights.to_markdown(document)
         )
     verdict, _ = load_verdict(store, settings, report)
-    return format_text(report, verdict, describe_labels(settings, report), terminal)
+    return format_text(report, verdict, terminal, describe_labels(settings, report))
 
 
-def format_text(report: ReportData, verdict: str, people: str, terminal: Terminal) -> str:
+def format_text(report: ReportData, verdict: str, terminal: Terminal, people: str = "") -> str:
     """Format a report for people, beginning with the verdict. Each scorer gets its own table.
 
     Lines fit the width, also in a pipe or a file, where it is 80 columns. Programs read ``--json``.
