@@ -186,14 +186,11 @@ COLLECTOR_FIELDS = {
         "decision_cache", "decision_wait", "expected_new_traces_per_sec", "num_traces", "policies",
     },
     "processors.tail_sampling.policies.probabilistic": {"hash_salt", "sampling_percentage"},
-    "processors.tail_sampling.policies.status_code": {"status_codes"},
     "exporters.otlp/germane": {
         "balancer_name", "compression", "endpoint", "headers", "keepalive", "retry_on_failure", "sending_queue",
         "timeout", "tls",
     },
     "exporters.otlp/germane.tls": {"ca_file", "cert_file", "insecure", "insecure_skip_verify", "key_file"},
-    "exporters.otlp/germane.retry_on_failure": {"enabled", "initial_interval", "max_elapsed_time", "max_interval"},
-    "exporters.otlp/germane.sending_queue": {"enabled", "num_consumers", "queue_size", "sizer", "storage"},
 }  # fmt: skip
 """Fields from the documentation of the OpenTelemetry Collector, by component."""
 
