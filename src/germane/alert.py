@@ -25,7 +25,9 @@ NotificationType = Literal["firing", "escalated", "repeated", "resolved"]
 """Most important first. A notification about several alerts gets the first type that applies to any of them."""
 ResolveReason = Literal["recovered", "passed", "judge_changed", "by_hand", "new_baseline", "rule_removed"]
 """The reason an alert was resolved; ``passed`` if it never fired."""
-Cause = Literal["answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "no_data", "budget"]
+Cause = Literal[
+    "answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "judge_drift", "no_data", "budget"
+]
 Interval = tuple[float, float]
 IMPROVEMENT = "improvement"
 """Type of alerts that propose a new baseline, and the value of their ``change`` label."""
@@ -65,8 +67,8 @@ class Alert:
     rule: str
     """Name of the rule."""
     type: str
-    """Type of the rule: drop, mean_threshold, low_score_rate, noncommittal_rate, no_data, scorer_error or
-    budget_exhausted."""
+    """Type of the rule: drop, mean_threshold, low_score_rate, noncommittal_rate, no_data, scorer_error,
+    budget_exhausted or judge_drift."""
     labels: Mapping[str, str]
     """The service, scorer and route that the alert is about. Labels that the rule does not distinguish are omitted."""
     state: AlertState

@@ -20,6 +20,7 @@ from germane.settings import (
     Budget,
     BudgetExhausted,
     Drop,
+    JudgeDrift,
     LowScoreRate,
     MeanThreshold,
     NoData,
@@ -33,7 +34,8 @@ from germane.testing import Clock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OFF: tuple[AnyRule, ...] = (
-    Drop(enabled=False), NoData(enabled=False), ScorerError(enabled=False), BudgetExhausted(enabled=False)
+    Drop(enabled=False), NoData(enabled=False), ScorerError(enabled=False), BudgetExhausted(enabled=False),
+    JudgeDrift(enabled=False),
 )  # fmt: skip
 THRESHOLD_RULE = MeanThreshold(threshold=0.6, window=3600, min_samples=3, recovery_margin=0.05, keep_firing_for=0)
 both = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)

@@ -41,6 +41,14 @@ FAILED: dict[str, Any] = {
     "window": 3600.0,
     "starts_at": NOON - timedelta(hours=1),
 }
+SHIFT = {"size": -0.08, "interval": [-0.1, -0.06]}
+DRIFTED: dict[str, Any] = {
+    "labels": {"scorer": "answer_relevancy"},
+    "value": -0.08,
+    "onset": NOON,
+    "details": {"judge": "orca-2", "interval": SHIFT["interval"], "anchors": 50},
+}
+FELL_TOO = {"judge_since": {"round": NOON.isoformat(), **SHIFT}}
 SPENT = {"until": (NOON + timedelta(hours=12)).isoformat(), "spent": ["400 requests", "$2.00"]}
 CASES = [
     (
@@ -215,6 +223,33 @@ CASES = [
         over(a_rule("budget_exhausted", labels={})),
         "Resolved (recovered): the budget is no longer exhausted.",
     ),
+    (
+        a_rule("judge_drift", **DRIFTED),
+        (
+            "The judge orca-2 scores answer_relevancy 0.08 lower than before (95% confidence 0.06 to 0.10), since "
+            "about Sun 2026-03-01 12:00 UTC, measured on 50 answers that it scores again every day."
+        ),
+    ),
+    (
+        over(a_rule("judge_drift", **DRIFTED)),
+        "Resolved (recovered): the judge orca-2 scores answer_relevancy as before again.",
+    ),
+    (
+        a_drop(cause="judge_drift", details=FELL_TOO),
+        (
+            "answer_relevancy for route docs in shop has dropped from 0.82 to 0.61 (mean of 120 answers, 95% "
+            "confidence 0.57 to 0.65) since about Sun 2026-03-01 09:00 UTC; the judge scores 0.08 lower than before "
+            "(95% confidence 0.06 to 0.10), also for the same answers."
+        ),
+    ),
+    (
+        a_drop(details={"judge_since": {"round": None}}),
+        (
+            "answer_relevancy for route docs in shop has dropped from 0.82 to 0.61 (mean of 120 answers, 95% "
+            "confidence 0.57 to 0.65) since about Sun 2026-03-01 09:00 UTC; whether the judge has changed is being "
+            "measured."
+        ),
+    ),
 ]
 
 
@@ -255,6 +290,10 @@ def test_every_kind_of_message_is_tested() -> None:
         (a_rule("no_data", labels=SERVICE, details={"waiting": 12}), "no scores in shop (12 answers unscored)"),
         (a_rule("budget_exhausted", labels={"service": "shop"}), "budget exhausted in shop"),
         (a_rule("budget_exhausted", labels={}), "budget exhausted"),
+        (a_rule("judge_drift", **DRIFTED), "judge scores lower (answer_relevancy by 0.08)"),
+        (a_rule("judge_drift", **DRIFTED | {"value": 0.08}), "judge scores higher (answer_relevancy by 0.08)"),
+        (over(a_rule("judge_drift", **DRIFTED)), "judge scores lower"),
+        (a_drop(cause="judge_drift", details=FELL_TOO), "judge scores lower in shop, docs (0.82 to 0.61)"),
         (
             a_rule("mean_threshold", current=level(0.62), value=0.62, threshold=0.7),
             "mean below 0.7 in shop, docs (0.62)",
@@ -461,6 +500,16 @@ def details(alert: Alert, **given: Any) -> dict[str, str]:
                 "Next step": "see why scoring fails: germane doctor",
                 "Threshold": "25% of the answers unscored",
                 "Started about": "2026-03-01 11:00 UTC, 60 min ago",
+            },
+        ),
+        (
+            a_rule("judge_drift", **DRIFTED),
+            {
+                "Next step": (
+                    "find out what changed on the judge's server; then resolve the alert, and new baselines are "
+                    "measured: germane alerts respond resolve a1"
+                ),
+                "Started about": "2026-03-01 12:00 UTC, just now",
             },
         ),
         (

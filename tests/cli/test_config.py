@@ -44,7 +44,8 @@ def test_each_setting_is_shown_once(call: Call) -> None:
 
     assert {one["name"].partition(".")[0] for one in content["settings"]} == set(Settings.model_fields)
     assert set(origins(content).values()) == {"default"}
-    assert [rule["name"] for rule in content["rules"]] == ["drop", "no_data", "scorer_error", "budget_exhausted"]
+    names = ["drop", "no_data", "scorer_error", "budget_exhausted", "judge_drift"]
+    assert [rule["name"] for rule in content["rules"]] == names
 
 
 def test_the_origin_of_a_setting_is_the_source_that_takes_precedence(

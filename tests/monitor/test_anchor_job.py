@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -16,12 +17,14 @@ from sqlalchemy import select
 from tests.monitor.conftest import FAST_BACKOFF, fast_settings, make_exchange
 
 from germane.alert import Alert, AlertChange
+from germane.alerting import AlertEvaluator
 from germane.daemon_pool import DaemonThreadPool
 from germane.monitor.jobs.anchors import AnchorJob
 from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.quota.limiter import shared_rate_limiter
 from germane.monitor.scoring.failures import RetryPolicy
 from germane.scorers import build_scorers, run_scorer, uses_judge
+from germane.settings import load_settings
 from germane.storage import AlertTransaction, SamplingDecision, TrackingStore
 from germane.storage.db.tables import anchor, anchor_score
 from germane.testing import FakeJudge, Fault, JudgeRequest, transaction
@@ -46,7 +49,8 @@ class Process:
     def __init__(self, store: TrackingStore, time: Time, stack: ExitStack, owner: str = "me", **given: Any) -> None:
         self.store, self.time = store, time
         self.judge: FakeJudge = given.pop("judge", None) or stack.enter_context(FakeJudge(first_token=self.rate))
-        self.shift = 0.0
+        self.shift = self.noise = 0.0
+        self.random = random.Random(given.pop("seed", 0))
         size, backoff = given.pop("size", SIZE), FAST_BACKOFF
         settings = fast_settings(**{"scorers": [NAME]} | self.judge.settings() | given)
         self.loop = stack.enter_context(asyncio.Runner())
@@ -70,7 +74,8 @@ class Process:
 
     def rate(self, request: JudgeRequest) -> dict[str, float]:
         """Rate an answer from 3.0 to 4.2, depending on its text."""
-        rating = 3 + hashlib.sha256(request.answer.encode()).digest()[0] / 256 * 1.2 + 4 * self.shift
+        rating = 3 + hashlib.sha256(request.answer.encode()).digest()[0] / 256 * 1.2
+        rating = min(4.999, max(1.0, rating + 4 * self.random.gauss(self.shift, self.noise)))
         return {str(int(rating)): 1 - rating % 1, str(int(rating) + 1): rating % 1}
 
     def capture(self, count: int, **changes: Any) -> list[str]:
@@ -93,9 +98,9 @@ class Process:
         self.loop.run(self.job.run())
         return self.requests - before
 
-    def learn(self) -> None:
+    def learn(self, count: int = SIZE + 10) -> None:
         """Capture answers, and run rounds until the baselines are complete."""
-        self.capture(SIZE + 10)
+        self.capture(count)
         self.run()
         for _ in range(4):
             self.run(HOUR)
@@ -322,6 +327,50 @@ def test_a_drop_starts_at_most_one_extra_round_a_day(start: Callable[..., Proces
     assert process.run(HOUR) == 0
     assert process.run(DAY - HOUR - 2 * MINUTE) == 0
     assert process.run() == SIZE
+
+
+def find_drift(process: Process, rounds: int) -> int | None:
+    """Run daily rounds, and evaluate after each; return the number of rounds until an alert names the judge."""
+    store, time = process.store, process.time
+    settings = load_settings(rules=[{"type": "drop", "enabled": False}])
+    evaluator = AlertEvaluator(
+        store, settings, holder=("watcher", "me"), scorers=[NAME], channels={"log": lambda _: True}, clock=time
+    )
+    assert store.workers.acquire_lease("watcher", "me", ttl=1000 * DAY)
+    for number in range(1, rounds + 1):
+        process.run(DAY)
+        evaluator.evaluate()
+        if alerts := store.alerts.list_open():
+            assert [(alert.type, alert.scorer) for alert in alerts] == [("judge_drift", NAME)]
+            return number
+    return None
+
+
+def test_a_silent_change_of_the_judge_is_found_within_ten_rounds(start: Callable[..., Process]) -> None:
+    """Its server reports the same model. A quiet judge, whose scores vary as much, raises no alert."""
+    process = start(size=15)
+    process.noise = 0.06
+    process.learn()
+    assert find_drift(process, rounds=4) is None
+    process.shift = -0.08
+    found = find_drift(process, rounds=10)
+    assert found is not None
+    (alert,) = process.store.alerts.list_open()
+    assert alert.details["judge"] == "fake-judge"
+    assert alert.details["anchors"] in {14, 15}  # one has been replaced
+    assert alert.details["interval"][0] < -0.08 < alert.details["interval"][1] < 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_every_silent_change_of_the_judge_is_found(start: Callable[..., Process], seed: int) -> None:
+    """With 50 anchors and a judge that varies by .1, a change of .08 takes at most ten rounds, in 20 of 20 runs."""
+    process = start(size=50, seed=seed)
+    process.noise = 0.1
+    process.learn(60)
+    assert find_drift(process, rounds=5) is None
+    process.shift = 0.08 if seed % 2 else -0.08
+    assert find_drift(process, rounds=10) is not None
 
 
 @pytest.mark.parametrize("given", [{"size": 0}, {"scorers": ["context_coverage"]}])

@@ -221,7 +221,10 @@ def test_no_detector_input_is_stored_without_drop_rules(
 ) -> None:
     """No scores are queued for the detectors."""
     store.exchanges.add([new_exchange() for _ in range(3)])
-    off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+    off = [
+        {"type": kind, "enabled": False}
+        for kind in ("drop", "no_data", "scorer_error", "budget_exhausted", "judge_drift")
+    ]
     start(store, [Slow(0)], settings=settings(rules=off))
     until(lambda: sum(one.n for one in store.trends.summary()) == 3)
     until(lambda: not store.detectors.list_new_scores(1))

@@ -17,16 +17,16 @@ def active_types(**arguments: Any) -> list[str]:
     return [rule.type for rule in load_settings(**arguments).active_rules]
 
 
-def test_four_rules_are_active_by_default() -> None:
+def test_five_rules_are_active_by_default() -> None:
     """Without configuration, germane alerts on drops, missing scores, scorer errors and an exhausted budget."""
-    assert active_types() == ["drop", "no_data", "scorer_error", "budget_exhausted"]
+    assert active_types() == ["drop", "no_data", "scorer_error", "budget_exhausted", "judge_drift"]
 
 
 def test_a_configured_rule_replaces_the_default_of_its_type() -> None:
     """A default rule can be changed or turned off."""
     settings = load_settings(rules=[{"type": "drop", "min_drop": 0.1}, {"type": "no_data", "enabled": False}])
 
-    assert [rule.type for rule in settings.active_rules] == ["scorer_error", "budget_exhausted", "drop"]
+    assert [rule.type for rule in settings.active_rules] == ["scorer_error", "budget_exhausted", "judge_drift", "drop"]
     assert settings.active_rules[-1] == Drop(min_drop=0.1)
 
 

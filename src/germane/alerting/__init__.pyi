@@ -31,6 +31,7 @@ from .drop.baselines import import_baseline_from_history as import_baseline_from
 from .evaluator import AlertEvaluator as AlertEvaluator
 from .facts import alert_facts as alert_facts
 from .intervals import effective_sample_size as effective_sample_size
+from .judge_check import onset_bounds as onset_bounds
 from .notifier import was_notified as was_notified
 from .onset import Onset as Onset
 from .onset import estimate_onset as estimate_onset

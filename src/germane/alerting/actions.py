@@ -61,7 +61,7 @@ def acknowledge_alert(store: TrackingStore, alert_id: str, by: str | None) -> Al
 def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: str | None) -> Alert:
     """Resolve an alert and notify the channels that were notified of it.
 
-    If the alert's rule still matches, a new alert fires.
+    If the alert's rule still matches, a new alert fires. After a change of the judge, new baselines are measured.
 
     Raises:
         UsageError: The alert does not exist or is already resolved.
@@ -74,6 +74,8 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
         if alert.id in {notified_alert.id for notified_alert in record.notification.alerts}
     }
     channels = channel_filters(settings, notified)
+    if alert.type == "judge_drift" and alert.is_open and alert.scorer is not None:
+        store.anchors.restart(alert.scorer)
     return _change_alert(store, alert.id, channels, lambda machine, current: machine.resolve(current, "by_hand", by))
 
 

@@ -142,6 +142,8 @@ def run_backtest(
     for rule in rules:
         if rule.type == "budget_exhausted" and settings.budget is None:
             skipped.append(SkippedRule(rule=rule, reason="no budget is configured"))
+        elif rule.type == "judge_drift":
+            skipped.append(SkippedRule(rule=rule, reason="the judge would have to score answers again"))
         elif rule.type != "budget_exhausted" and not any(rule.scorer in {None, scorer} for _, scorer, _ in streams):
             of_scorer = "" if rule.scorer is None else f" of {rule.scorer}"
             skipped.append(SkippedRule(rule=rule, reason=f"no score{of_scorer} is stored for this period"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from germane.alert import IMPROVEMENT, Alert, AlertChange, Notification, Silence
 from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs, DropEvaluation, DropWatcher
 from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
+from germane.alerting.judge_check import check_judge
 from germane.alerting.notifier import ChannelFilter, Notifier, QuietPeriod
 from germane.alerting.onset import add_onset
 from germane.alerting.rules import EvaluationContext, RuleSchedule
@@ -22,6 +23,7 @@ from germane.storage import AlertTransaction, TrackingStore
 
 ENRICHED_EVENTS: Final = ("fired", "escalated")
 """Event types for which evidence is collected."""
+JUDGE_CHECK_INTERVAL: Final = timedelta(minutes=1)
 
 
 class AlertLog(Protocol):
@@ -70,7 +72,10 @@ class AlertEvaluator:
         as_of: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._alerts = alerts or store.alerts
+        self._store = store
         self._trends = store.trends
+        self._is_backtest = as_of() is not None
+        self._judge_checked_at: datetime | None = None
         self._rules = settings.active_rules
         self._maintenance = settings.maintenance
         self._holder = holder
@@ -119,7 +124,8 @@ class AlertEvaluator:
         machine = AlertStateMachine(now, self._new_id)
         results = [*drops.results, *self._schedule.evaluate(now)]
         changes = []
-        for change in machine.apply(alerts, results, has_rule=self._has_rule):
+        applied = machine.apply(alerts, results, has_rule=self._has_rule)
+        for change in self._check_judge(alerts, applied, machine, now):
             alert, event = change.alert, change.event
             if event is not None and event.type in ENRICHED_EVENTS:
                 matching = (
@@ -131,6 +137,7 @@ class AlertEvaluator:
                 if event.type == "fired" and not scope.attributes:
                     alert = add_onset(self._trends, alert, scope.matches_route)
                 alert = self._evidence.add_to(alert, scope)
+                alert = alert if self._is_backtest else check_judge(self._store, alert)
             changes.append(replace(change, alert=replace(alert, message=alert_message(alert))))
         changes, notifications = self._notify(changes, alerts, machine, now)
         return AlertTransaction(
@@ -140,6 +147,30 @@ class AlertEvaluator:
             changes=changes,
             notifications=notifications,
         )
+
+    def _check_judge(
+        self, alerts: Sequence[Alert], changes: Sequence[AlertChange], machine: AlertStateMachine, now: datetime
+    ) -> Sequence[AlertChange]:
+        """Add the changes of firing drops for which a new round of anchors has shown whether the judge is the cause.
+
+        People are notified again if it is.
+        """
+        last = self._judge_checked_at
+        if self._is_backtest or (last is not None and timedelta() <= now - last < JUDGE_CHECK_INTERVAL):
+            return changes
+        self._judge_checked_at = now
+        by_id = {change.alert.id: change for change in changes}
+        for before in alerts:
+            change = by_id.get(before.id)
+            alert = before if change is None else change.alert
+            if alert.state != "firing" or (change is not None and change.event is not None):
+                continue
+            checked = check_judge(self._store, alert)
+            if checked.cause != alert.cause:
+                by_id[alert.id] = replace(machine.repeat(checked), before=before)
+            elif checked != alert:
+                by_id[alert.id] = AlertChange(alert=checked, before=before)
+        return list(by_id.values())
 
     def _notify(
         self, changes: Sequence[AlertChange], alerts: Sequence[Alert], machine: AlertStateMachine, now: datetime

@@ -15,7 +15,7 @@ AlertKind = Literal[
     "dropped", "had_dropped", "not_recovered", "refusals_rose", "still_watched", "was_back", "was_back_with_judge",
     "back", "recovered", "low", "was_low", "no_longer_low", "proposed", "accepted", "improved", "improvement_lost",
     "mean_threshold", "low_score_rate", "noncommittal_rate", "no_data", "scored_again", "scorer_error", "works_again",
-    "budget_exhausted", "budget_available", "other",
+    "budget_exhausted", "budget_available", "judge_drifted", "judge_steady", "other",
 ]  # fmt: skip
 """What a message states. Of drops, ``still_watched`` is open although its level is back; ``not_recovered`` and
 ``was_back_with_judge`` ended because the judge changed, and other kinds with ``had`` or ``was`` for another reason.
@@ -25,6 +25,7 @@ RESTATED: Final[Mapping[str, Cause]] = {
     "noncommittal_rate": "refusals_rising",
     "no_data": "no_data",
     "budget_exhausted": "budget",
+    "judge_drift": "judge_drift",
 }
 """Causes that only repeat what the alert is about, by its type."""
 
@@ -162,5 +163,6 @@ KINDS: Final[Mapping[str, Callable[[Alert], AlertKind]]] = {
     "no_data": lambda alert: "no_data" if alert.details.get("waiting") else "scored_again",
     "scorer_error": lambda alert: "works_again" if alert.resolve_reason == "recovered" else "scorer_error",
     "budget_exhausted": lambda alert: "budget_exhausted" if alert.details.get("until") else "budget_available",
+    "judge_drift": lambda alert: "judge_steady" if alert.resolve_reason == "recovered" else "judge_drifted",
 }
 """Functions that decide the kind of a message, by the type of the alert."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from germane import sanitize
-from germane.alert import Alert, ScoreLevel
+from germane.alert import Alert, Interval, ScoreLevel
 from germane.settings import SHARE_RULES
 
 MAX_DIGITS: Final = 4
@@ -54,6 +54,17 @@ def format_current(alert: Alert) -> str | None:
     if reference is None and alert.baseline is not None:
         reference = alert.baseline.mean
     return None if alert.current is None else format_level(alert, alert.current, reference)
+
+
+def format_shift(size: float) -> str:
+    """Describe by how much a judge's scores have changed, such as ``0.08 lower``."""
+    return f"{format_score(abs(size))} {'lower' if size < 0 else 'higher'}"
+
+
+def format_shift_interval(size: float, interval: Interval) -> str:
+    """Format the interval of a change as amounts in its direction, such as ``0.06 to 0.10``."""
+    low, high = sorted(end if size > 0 else -end for end in interval)
+    return f"{low:.2f} to {high:.2f}"
 
 
 def format_change(alert: Alert) -> str | None:

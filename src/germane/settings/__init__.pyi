@@ -17,6 +17,7 @@ from .rules import SHARE_RULES as SHARE_RULES
 from .rules import AnyRule as AnyRule
 from .rules import BudgetExhausted as BudgetExhausted
 from .rules import Drop as Drop
+from .rules import JudgeDrift as JudgeDrift
 from .rules import LowScoreRate as LowScoreRate
 from .rules import MeanThreshold as MeanThreshold
 from .rules import NoData as NoData

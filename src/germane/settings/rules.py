@@ -1,4 +1,4 @@
-"""Alert rules. Four of them are active by default."""
+"""Alert rules. Five of them are active by default."""
 
 from __future__ import annotations
 
@@ -166,8 +166,22 @@ class BudgetExhausted(Rule):
     """Seconds for which the budget must be exhausted before the alert fires."""
 
 
-AnyRule = Drop | MeanThreshold | LowScoreRate | NoncommittalRate | NoData | ScorerError | BudgetExhausted
-DEFAULT_RULES: Final[tuple[AnyRule, ...]] = (Drop(), NoData(), ScorerError(), BudgetExhausted())
+class JudgeDrift(Rule):
+    """Alert when the judge scores the same answers differently than before, although its server reports the same model.
+    The `anchors` setting determines how many answers are scored again every day."""
+
+    type: Literal["judge_drift"] = "judge_drift"
+    name: Name = "judge_drift"
+
+
+AnyRule = Drop | MeanThreshold | LowScoreRate | NoncommittalRate | NoData | ScorerError | BudgetExhausted | JudgeDrift
+DEFAULT_RULES: Final[tuple[AnyRule, ...]] = (
+    Drop(),
+    NoData(),
+    ScorerError(),
+    BudgetExhausted(),
+    JudgeDrift(),
+)
 RULE_TYPES: Final[dict[str, type[Rule]]] = {rule.model_fields["type"].default: rule for rule in get_args(AnyRule)}
 MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
 """Types of rules that watch the mean score."""

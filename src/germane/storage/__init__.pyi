@@ -28,6 +28,7 @@ from .answers.label_draws import DrawnLabel as DrawnLabel
 from .answers.label_draws import LabelPopulation as LabelPopulation
 from .answers.label_draws import LabelWave as LabelWave
 from .answers.score_sample import SampledScore as SampledScore
+from .answers.store_anchors import AnchorRounds as AnchorRounds
 from .answers.store_anchors import AnchorStatus as AnchorStatus
 from .answers.store_anchors import RoundCause as RoundCause
 from .answers.store_answers import AnswerReader as AnswerReader

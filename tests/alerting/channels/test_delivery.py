@@ -79,7 +79,10 @@ def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Mo
     """Start a monitor with channels, without rules or scorers."""
 
     def monitor(store: TrackingStore, channels: Mapping[str, Any] | None = None, **given: Any) -> Monitor:
-        off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+        off = [
+            {"type": kind, "enabled": False}
+            for kind in ("drop", "no_data", "scorer_error", "budget_exhausted", "judge_drift")
+        ]
         configured = settings(**{"rules": off, "channels": channels or {}} | given.pop("settings", {}))
         return start(store, settings=configured, **given)
 

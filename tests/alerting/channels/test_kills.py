@@ -20,7 +20,9 @@ from germane.settings import load_settings
 from germane.storage import AlertTransaction, TrackingStore
 
 Program = Callable[[str, str], None]
-OFF = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+OFF = [
+    {"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted", "judge_drift")
+]
 HOOK = {"hook": {"type": "webhook", "url": "env:HOOK_URL"}}
 FORKED = multiprocessing.get_context("forkserver")
 """Creates child processes, which do not have to import everything again."""

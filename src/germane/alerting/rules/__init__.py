@@ -14,7 +14,12 @@ from typing import Any, Final
 
 from germane.alerting.rule_result import RuleResult
 from germane.alerting.rules.evaluation import EvaluationContext, RuleEvaluation
-from germane.alerting.rules.scoring_health import BudgetExhaustedEvaluation, NoDataEvaluation, ScorerErrorEvaluation
+from germane.alerting.rules.scoring_health import (
+    BudgetExhaustedEvaluation,
+    JudgeDriftEvaluation,
+    NoDataEvaluation,
+    ScorerErrorEvaluation,
+)
 from germane.alerting.rules.window import (
     WindowRuleEvaluation,
     evaluate_low_score_rate,
@@ -42,6 +47,7 @@ EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluatio
     "no_data": NoDataEvaluation,
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
+    "judge_drift": JudgeDriftEvaluation,
 }
 """Evaluation factories by rule type. A separate package evaluates the ``drop`` rule."""
 

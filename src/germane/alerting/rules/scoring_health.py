@@ -1,22 +1,24 @@
-"""Rules that watch scoring itself: missing scores, failing scorers and an exhausted budget.
+"""Rules that watch scoring itself: missing scores, failing scorers, an exhausted budget and a changed judge.
 
 - ``no_data``: answers arrive but are not scored. Without traffic, there is no alert.
 - ``scorer_error``: a scorer fails. The problem is with the judge, not with the answers.
 - ``budget_exhausted``: the daily budget is exhausted long before the day ends.
+- ``judge_drift``: the judge scores the same answers differently than before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from germane.alerting.rule_result import RuleResult, RuleState
 from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext, RuleEvaluation, window_interval
 from germane.score import UnscoredReason
-from germane.settings import Budget, BudgetExhausted, NoData, ScorerError
-from germane.storage import BudgetDay, ScoringFlow
+from germane.settings import Budget, BudgetExhausted, JudgeDrift, NoData, ScorerError
+from germane.storage import AnchorRounds, BudgetDay, ScoringFlow
 
 DEFAULT_GAP: Final = timedelta(hours=1)
 """Assumed typical gap between scores, until there is enough data for an estimate."""
@@ -212,4 +214,50 @@ def evaluate_budget_exhausted(
         pending=rule.pending,
         cause="budget",
         details=details,
+    )
+
+
+class JudgeDriftEvaluation(RuleEvaluation[JudgeDrift]):
+    """Evaluates a ``judge_drift`` rule."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two evaluations. Rounds of anchors are daily."""
+        return 6 * MAX_INTERVAL
+
+    def evaluate(self, now: datetime) -> Iterator[RuleResult]:  # noqa: ARG002 - rounds have their own times
+        """Return one result per scorer with anchors."""
+        anchors = self._context.store.anchors
+        for scorer in anchors.list_scorers():
+            if self._rule.scorer in {None, scorer}:
+                yield evaluate_judge_drift(self._rule, scorer, anchors.load_rounds(scorer))
+
+
+def evaluate_judge_drift(rule: JudgeDrift, scorer: str, rounds: AnchorRounds | None) -> RuleResult:
+    """Evaluate whether the judge's scores of the same answers have changed.
+
+    Without rounds, the anchors have new baselines, and the result is good.
+    """
+    from germane.statistics import find_judge_shift
+
+    result = RuleResult(
+        rule=rule.name,
+        type=rule.type,
+        labels={"scorer": scorer},
+        state="good",
+        severity=rule.severity,
+        pending=rule.pending,
+        cause="judge_drift",
+        reason="new_baseline" if rounds is None else "recovered",
+    )
+    shift = None if rounds is None else find_judge_shift(rounds.differences, rounds.baseline_counts)
+    if rounds is None or shift is None:
+        return result
+    return replace(
+        result,
+        state="bad",
+        fingerprint=rounds.fingerprint,
+        value=shift.size,
+        onset=rounds.started_at[shift.since_round],
+        details={"judge": rounds.judge, "interval": list(shift.interval), "anchors": shift.n},
     )

@@ -40,6 +40,10 @@ NEXT_STEPS: Final[Mapping[str, str]] = {
     "scorer_error": "see why scoring fails: germane doctor",
     "no_data": "see why scoring fails: germane doctor",
     "budget_exhausted": "raise the budget setting, or wait until the budget is available again",
+    "judge_drift": (
+        "find out what changed on the judge's server; then resolve the alert, and new baselines are measured: germane "
+        "alerts respond resolve {id}"
+    ),
     IMPROVEMENT: "accept it: germane baseline accept {id}; or decline it: germane alerts respond resolve {id}",
 }
 INSPECT: Final = "see the worst answers and what changed: germane alerts show {id}"

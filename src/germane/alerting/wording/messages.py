@@ -12,7 +12,16 @@ from germane import sanitize
 from germane.alert import Alert
 from germane.alerting.changes import DEPLOY, Change
 from germane.alerting.facts import AlertFacts, AlertKind, alert_facts
-from germane.alerting.formatting import format_current, format_level, format_percent, format_refusals, format_score
+from germane.alerting.formatting import (
+    format_current,
+    format_level,
+    format_percent,
+    format_refusals,
+    format_score,
+    format_shift,
+    format_shift_interval,
+)
+from germane.alerting.judge_check import JUDGE
 from germane.alerting.onset import MAX_NAME_LENGTH, Onset
 from germane.alerting.wording.words import CAUSES, FAILURES, RESOLVE_REASONS
 from germane.phrasing import fill
@@ -26,7 +35,8 @@ _LOW: Final = (
     "low[ since about {onset}][: {now}][; the route is new, and the other routes are at {others}][; {first_answers}]"
 )
 _WHY: Final = (
-    "[; compared with {replaced}, which it replaces][; the answers until {late} were scored late][; newer answers are "
+    "[; {judge_check}][; compared with {replaced}, which it replaces]"
+    "[; the answers until {late} were scored late][; newer answers are "
     "back at {newer}][; {deploy}]["
     "; the drop is largest on route {largest_route}][; the drop is largest where {attribute}][; {scorers} fell too]"
     "[; mostly because of {cause}][; changes around that time: {near}][; earlier: {far}]"
@@ -75,11 +85,18 @@ MESSAGES: Final[Mapping[AlertKind, str]] = {
     ),
     "budget_exhausted": "the budget is exhausted until {until}[ ({spent})]; answers are not scored",
     "budget_available": "the budget is no longer exhausted",
+    "judge_drifted": (
+        "the judge[ {judge}] scores {scorer} {shift} than before (95% confidence {ends})[, since about {onset}], "
+        "measured on {anchors} that it scores again every day"
+    ),
+    "judge_steady": "the judge[ {judge}] scores {scorer} as before again",
     "other": "{rule} for {place}",
 }
 _UNDECIDED: Final = "before or after it began: cannot be decided"
 _ORIGINS: Final = {"drop": "the drop began"}
 _FIRST_ANSWERS: Final = "there was no better level before"
+_JUDGE_FELL: Final = "the judge scores {shift} than before (95% confidence {ends}), also for the same answers"
+_JUDGE_UNKNOWN: Final = "whether the judge has changed is being measured"
 _DISCLAIMER: Final = "this says nothing about the quality of the answers"
 
 
@@ -182,8 +199,18 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
         "disclaimer": _DISCLAIMER,
         "began": None if facts.is_cleared or alert.onset is None else moment(alert.onset),
         "deploy": deploy.get("words"),
+        "judge_check": _judge_check(alert),
         **describe_changes(replace(facts, near=others_near), moment),
     }
+
+
+def _judge_check(alert: Alert) -> str | None:
+    """Say whether the judge explains a drop, or that this is being measured."""
+    check = alert.details.get(JUDGE) or {}
+    if alert.cause == "judge_drift" and check:
+        shift, ends = format_shift(check["size"]), format_shift_interval(check["size"], check["interval"])
+        return fill(_JUDGE_FELL, shift=shift, ends=ends)
+    return _JUDGE_UNKNOWN if check and check["round"] is None else None
 
 
 def _counts(alert: Alert, moment: MomentFormat) -> dict[str, object]:
@@ -203,6 +230,10 @@ def _counts(alert: Alert, moment: MomentFormat) -> dict[str, object]:
         "failure": reason and FAILURES.get(reason, reason),
         "until": until and moment(datetime.fromisoformat(until)),
         "spent": "; ".join(details.get("spent", ())) or None,
+        "judge": details.get("judge") and sanitize.line(details["judge"], MAX_NAME_LENGTH),
+        "shift": None if alert.value is None else format_shift(alert.value),
+        "ends": details.get("interval") and format_shift_interval(alert.value or 0.0, details["interval"]),
+        "anchors": sanitize.count_noun(details.get("anchors", 0), "answer"),
     }
 
 

@@ -32,6 +32,7 @@ PROBLEMS: Final[Mapping[str, str]] = {
     "no_data": "no scores",
     "scorer_error": "{component} failing",
     "budget_exhausted": "budget exhausted",
+    "judge_drift": "judge scores {direction}",
 }
 """Names of problems, by type of the alert."""
 COMPONENTS: Final[Mapping[str, str]] = {
@@ -112,10 +113,13 @@ def _problem(facts: AlertFacts) -> str:
     name = "refusals_rose" if facts.kind == "refusals_rose" else alert.type
     if is_new_route(alert):
         name = "new_route" if alert.route is not None else "low"
+    if facts.cause == "judge_drift":
+        name = "judge_drift"
     template = PROBLEMS.get(name, alert.type)
     shown = None if threshold is None else format_percent(threshold) if alert.type in SHARE_RULES else f"{threshold:g}"
     component = COMPONENTS.get(alert.details.get("reason") or "", "judge")
-    return fill(template, threshold=shown, component=component)
+    direction = "higher" if alert.type == "judge_drift" and (alert.value or 0.0) > 0 else "lower"
+    return fill(template, threshold=shown, component=component, direction=direction)
 
 
 def _note(facts: AlertFacts) -> str | None:
@@ -135,6 +139,8 @@ def _size(facts: AlertFacts) -> str | None:
         return FAILED.format(failed=details["failed"], tried=sanitize.count_noun(details["tried"], "answer"))
     if details.get("waiting"):
         return WAITING.format(waiting=sanitize.count_noun(details["waiting"], "answer"))
+    if facts.kind == "judge_drifted" and alert.value is not None:
+        return f"{alert.scorer} by {format_score(abs(alert.value))}"
     if current is None:
         return None
     if facts.kind == "refusals_rose" and facts.refusals is not None:

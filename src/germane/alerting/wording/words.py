@@ -12,6 +12,7 @@ CAUSES: Final[Mapping[Cause, str]] = {
     "refusals_rising": "more refusals",
     "retrieval_worse": "retrieval returns less relevant contexts",
     "judge_broken": "the judge, the model that scores answers, fails",
+    "judge_drift": "the judge, the model that scores answers, scores lower than before",
     "no_data": "answers are not scored",
     "budget": "the budget is exhausted",
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from germane import alerting
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
 from germane.monitor.loop.leases import LeaderLease
@@ -116,7 +117,7 @@ class AnchorJob:
         if status.fingerprint is not None and anchors.has_new_judge(scorer, status.fingerprint):
             cause: RoundCause = "judge_changed"
         elif any(
-            alert.type == "drop" and alert.scorer == scorer and (alert.onset or alert.starts_at) > started_at
+            alert.type == "drop" and alert.scorer == scorer and alerting.onset_bounds(alert)[1] > started_at
             for alert in self._store.alerts.list_open()
         ):
             cause = "drop"

@@ -160,9 +160,10 @@ class AnchorStore(StoreComponent):
         query = select(anchor_score.c.anchor_id, anchor_score.c.round, exchange)
         query = query.join_from(anchor_score, anchor, anchor.c.id == anchor_score.c.anchor_id)
         query = query.outerjoin(exchange, exchange.c.id == anchor.c.exchange_id)
-        query = query.where(anchor.c.scorer == scorer, anchor_score.c.scored_at.is_(None)).order_by(anchor.c.id)
+        query = query.where(anchor.c.scorer == scorer, anchor_score.c.scored_at.is_(None))
+        query = query.order_by(anchor.c.id).limit(1)
         with self._database.write() as connection:
-            for row in connection.execute(query).mappings().all():
+            while (row := connection.execute(query).mappings().first()) is not None:
                 if row["id"] is not None and row["erased_at"] is None:
                     return PendingAnchor(row["anchor_id"], row["round"], EXCHANGES.decode(row))
                 now = self._context.now(connection)
@@ -233,9 +234,11 @@ class AnchorStore(StoreComponent):
 
         with self._database.read(snapshot=True) as connection:
             status = _load_status(connection, scorer)
+            first = select(func.min(anchor.c.id)).where(*_active(scorer)).scalar_subquery()
             rows = connection.execute(
                 _JOINED.where(
                     anchor.c.scorer == scorer,
+                    anchor.c.id >= first,  # without the anchors from before all got a new baseline
                     anchor.c.fingerprint == status.fingerprint,
                     anchor.c.baseline_count >= BASELINE_SCORES,
                     anchor_score.c.fingerprint == anchor.c.fingerprint,
@@ -354,9 +357,11 @@ def _end_round(connection: Connection, scorer: str, number: int, now: datetime) 
 
     The retired rows keep the baselines by the old judge, and their scores in this round are by the new one.
     """
-    rows = connection.execute(_JOINED.where(anchor.c.scorer == scorer, anchor_score.c.round == number)).all()
-    scored = [row for row in rows if row.value is not None]
-    if not scored or any(row.scored_at is None for row in rows):
+    of_round = _JOINED.where(anchor.c.scorer == scorer, anchor_score.c.round == number)
+    if connection.execute(of_round.where(anchor_score.c.scored_at.is_(None)).limit(1)).first() is not None:
+        return
+    scored = connection.execute(of_round.where(anchor_score.c.value.is_not(None))).all()
+    if not scored:
         return
     newest, count = Counter(row.fingerprint for row in scored).most_common(1)[0]
     changed = [

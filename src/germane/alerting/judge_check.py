@@ -1,0 +1,66 @@
+"""Whether the judge explains a drop: its scores of the same answers, the anchors, fell as well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from germane.alert import Alert, Cause
+from germane.alerting.drop.watcher import is_drop
+from germane.storage import AnchorRounds, TrackingStore
+
+if TYPE_CHECKING:
+    from germane.statistics import JudgeShift
+
+JUDGE: Final = "judge_since"
+"""Key in a drop alert's details for how the anchors' scores changed since before the onset. Its ``round`` is None while
+no round is newer than the onset's interval."""
+EARLIER_ROUNDS: Final = 5
+"""Number of rounds before the onset whose mean is compared with the newest round."""
+MIN_SHARE: Final = 0.5
+"""Share of the drop that the judge has to explain. The rest would be smaller than what it explains."""
+
+
+def onset_bounds(alert: Alert) -> tuple[datetime, datetime]:
+    """Return the earliest and the latest time at which a drop may have begun."""
+    earliest, latest = alert.onset_interval or (alert.onset or alert.starts_at,) * 2
+    return earliest, min(latest, alert.fired_at or alert.starts_at)
+
+
+def check_judge(store: TrackingStore, alert: Alert) -> Alert:
+    """Return an open drop alert with the newest comparison, and with the judge as its cause if that explains the drop.
+
+    Other alerts, and those for which the judge is already the cause, do not change.
+    """
+    if not (is_drop(alert) and alert.is_open and alert.scorer) or alert.cause == "judge_drift":
+        return alert
+    rounds = store.anchors.load_rounds(alert.scorer)
+    if rounds is None or rounds.fingerprint != alert.fingerprint:
+        return alert
+    newest, (earliest, latest) = rounds.started_at[-1], onset_bounds(alert)
+    cause: Cause | None = alert.cause
+    found: dict[str, Any] = {}
+    if newest > earliest:
+        shift = _shift_since(rounds, sum(at <= earliest for at in rounds.started_at))
+        if shift is not None and alert.baseline is not None and alert.current is not None and shift.interval[1] < 0:
+            found = {"size": shift.size, "interval": list(shift.interval)}
+            cause = "judge_drift" if -shift.size > MIN_SHARE * (alert.baseline.mean - alert.current.mean) else cause
+    # A round from the time in which the drop may have begun can show a change of the judge, but not its absence.
+    found["round"] = newest.isoformat() if cause == "judge_drift" or newest > latest else None
+    return replace(alert, cause=cause, details={**alert.details, JUDGE: found})
+
+
+def _shift_since(rounds: AnchorRounds, earlier: int) -> JudgeShift | None:
+    """Return how the newest round differs from the last ``earlier`` ones, or from the baselines if there are none."""
+    import numpy as np
+
+    from germane.statistics import estimate_shift
+
+    rows = rounds.differences[max(0, earlier - EARLIER_ROUNDS) : earlier]
+    if not len(rows):
+        return estimate_shift(np.zeros(rows.shape[1]), rounds.differences[-1], rounds.baseline_counts)
+    counts = (~np.isnan(rows)).sum(axis=0).astype(float)
+    sums = np.nansum(rows, axis=0)
+    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return estimate_shift(means, rounds.differences[-1], counts)
