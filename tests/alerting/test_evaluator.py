@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from germane.alert import Alert, Notification, Silence
 from germane.alerting.evaluator import AlertEvaluator
 from germane.alerting.state_machine import AlertStateMachine
 from germane.alerting.wording import alert_message
+from germane.annotation import Marker
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
@@ -437,6 +439,62 @@ def test_a_repeated_notification_has_current_values(person: Person, give: Give, 
     assert again.value == pytest.approx(0.3)
     assert again.notified_at == clock.now
     assert person.look() == []
+
+
+def test_a_repeated_notification_states_what_is_known_now(person: Person, give: Give, clock: Clock) -> None:
+    """Groups reach the minimum number of answers, and deploys are recorded, after an alert fired."""
+    person.rules(THRESHOLD_RULE.model_copy(update={"window": 3600.0 * 8}), breakdowns=("model",))
+    clock.advance(hours=-30)
+    for model in ("orca-1", "orca-2"):
+        for minute in range(100):
+            give(0.9, model=model, started_at=clock.now + timedelta(minutes=minute))
+    clock.advance(hours=30)
+    give(*[0.9] * 6, model="orca-1")
+    give(*[0.1] * 18, model="orca-2")
+    clock.advance(minutes=1)
+    first = person.alert()
+    assert "orca-2" not in first.message
+    assert first.onset is not None
+    person.store.trends.add_markers(
+        [Marker(id="1" * 32, name="v42", service="shop", at=first.onset - timedelta(days=1))]
+    )
+    clock.advance(hours=24)
+    give(*[0.9] * 30, model="orca-1")
+    give(*[0.1] * 30, model="orca-2")
+
+    (again,) = [alert for one in person.look() for alert in one.alerts if one.type == "repeated"]
+
+    assert "the drop is largest where model=orca-2" in again.message
+    assert 'after the deploy "v42"' in again.message
+    (stored,) = person.store.alerts.list_open()
+    assert (stored.message, stored.exchange_ids) == (again.message, first.exchange_ids)
+
+
+def test_rules_that_notice_the_same_drop_state_the_same_onset(person: Person, give: Give, clock: Clock) -> None:
+    """The second one fires hours later, when there are more answers. A drop on another route has its own."""
+    first_rule = THRESHOLD_RULE.model_copy(update={"window": 3600.0 * 4})
+    person.rules(first_rule, first_rule.model_copy(update={"name": "later", "pending": 3600.0 * 6}))
+    made = Random(5)
+    clock.advance(hours=-30)
+    for minute in range(0, 1800, 20):
+        for route in ("ask", "docs"):
+            give(made.gauss(0.7, 0.25), route=route, started_at=clock.now + timedelta(minutes=minute))
+    clock.advance(hours=30)
+    for minute in range(0, 240, 20):
+        give(made.gauss(0.45, 0.2), started_at=clock.now + timedelta(minutes=minute))
+    clock.advance(hours=4)
+    first = person.alert()
+    for minute in range(0, 480, 20):
+        for route in ("ask", "docs"):
+            give(made.gauss(0.45, 0.2), route=route, started_at=clock.now + timedelta(minutes=minute))
+    clock.advance(hours=8)
+
+    found = {(alert.rule, alert.route): alert for one in person.look() for alert in one.alerts}
+
+    assert first.onset_interval is not None
+    second, other = found["later", "ask"], found["mean_threshold", "docs"]
+    assert (second.onset, second.onset_interval) == (first.onset, first.onset_interval)
+    assert other.onset != first.onset
 
 
 @both

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from germane.alert import Alert, alert_key
+from germane.alert import Alert, ScoreLevel, ScoreShift, alert_key
 from germane.alerting.evidence import EvidenceCollector, RuleScope
 from germane.alerting.wording import alert_message
 from germane.exchange import Exchange
@@ -114,6 +114,18 @@ def test_evidence_for_a_rise_in_refusals_consists_of_refusals(store: TrackingSto
     assert found.cause == "refusals_rising"
     assert set(found.exchange_ids) <= set(refused)
     assert len(found.exchange_ids) == 5
+
+
+def test_evidence_is_kept_after_the_earlier_scores_were_deleted(store: TrackingStore, give: Give) -> None:
+    """An alert may be open for longer than scores are kept. Reminders state what is still known."""
+    give(1, [0.3] * 40, route="support")
+    level = ScoreLevel(mean=0.8, n=40)
+    shift = ScoreShift(dimension="route", name="support", before=level, since=level, supported=True)
+    alert = an_alert(shifts=(shift,), cause="answers_drifting")
+
+    assert EvidenceCollector(store, ["route"]).explain(alert) == alert
+    assert EvidenceCollector(store, ["route"]).explain(an_alert(cause="answers_drifting")).cause is None
+    assert EvidenceCollector(store, ["route"]).explain(an_alert(cause="judge_drift")).cause == "judge_drift"
 
 
 @pytest.mark.parametrize(

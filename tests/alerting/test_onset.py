@@ -74,6 +74,38 @@ def test_the_onset_is_the_minute_of_the_first_answer_at_the_lower_level(made: Tr
     assert estimate(made, fingerprint="f2") is None
 
 
+def test_a_drop_of_weeks_ago_has_an_onset(made: TrackingStore) -> None:
+    """It is found if the search begins where the level was still good, also if there are months of answers."""
+    times = [NOW - 50 * DAY + 2 * HOUR * number for number in range(12 * 50)]
+    for age in (20 * DAY, 45 * DAY):
+        began = NOW - age
+        route = f"old-{age.days}"
+        write(made, random.Random(age.days), [("shop", route, at, 0.4 if at >= began else 0.8) for at in times])
+
+        assert estimate(made, route=route) is None
+        found = estimate(made, route=route, suspected=NOW - 40 * DAY)
+        assert found is not None
+        assert found.at == began
+
+
+def test_answers_are_not_read_one_by_one_over_days(made: TrackingStore) -> None:
+    """Where a level drifts down slowly, the minute of the onset does not matter."""
+    score(made, lambda at, made: made.gauss(0, 0.02) - 0.3 * ((at - NOW + 2 * DAY) / DAY), ask=0.8)
+    read: list[timedelta] = []
+
+    class Recorded:
+        def over_time(self, *, since: datetime, until: datetime, bucket: timedelta, **given: Any) -> Any:
+            if bucket == MINUTE:
+                read.append(until - since)
+            return made.trends.over_time(since=since, until=until, bucket=bucket, **given)
+
+    assert estimate_onset(
+        Recorded(),  # type: ignore[arg-type]  # the only method that is called
+        scorer=SCORER, service="shop", route="ask", fingerprint=FINGERPRINT, until=NOW,
+    )  # fmt: skip
+    assert max(read) <= DAY
+
+
 def test_the_onset_of_a_whole_service_does_not_depend_on_the_levels_of_its_routes(made: TrackingStore) -> None:
     """Routes that a rule does not watch are left out."""
     score(made, fallen, ask=0.9, docs=0.4, faq=0.65)
@@ -111,6 +143,34 @@ def test_alerts_about_scoring_and_alerts_without_a_clear_drop_are_unchanged(made
 
 
 @pytest.mark.parametrize(
+    ("other", "is_shared"),
+    [
+        ({}, True),
+        ({"labels": {"service": "shop", "scorer": SCORER}}, True),
+        ({"labels": {"service": "shop", "scorer": SCORER, "route": "docs"}}, False),
+        ({"labels": {"service": "desk", "scorer": SCORER, "route": "ask"}}, False),
+        ({"fingerprint": "f2"}, False),
+        ({"onset_interval": None}, False),
+        ({"onset_interval": (BEGAN - 2 * HOUR, BEGAN - 10 * MINUTE)}, False),
+        ({"onset_interval": (BEGAN + MINUTE, BEGAN + HOUR)}, False),
+    ],
+)
+def test_a_drop_that_two_rules_notice_has_one_onset(
+    made: TrackingStore, other: dict[str, Any], is_shared: bool
+) -> None:
+    """That is the one that was reported first, if the drop may have begun then."""
+    score(made, fallen, ask=0.8)
+    usual = {"labels": {"service": "shop", "scorer": SCORER, "route": "ask"}, "fingerprint": FINGERPRINT}
+    told = {"onset": BEGAN - 5 * MINUTE, "onset_interval": (BEGAN - HOUR, BEGAN)}
+    first = a_rule("mean_threshold", **usual | told | other)
+
+    alert = add_onset(made.trends, a_rule("drop", **usual, evaluated_at=NOW), "ask".__eq__, [first])
+
+    assert (alert.onset == first.onset) is is_shared
+    assert (alert.onset_interval == first.onset_interval) is is_shared
+
+
+@pytest.mark.parametrize(
     ("markers", "expected"),
     [
         ({}, None),
@@ -118,6 +178,7 @@ def test_alerts_about_scoring_and_alerts_without_a_clear_drop_are_unchanged(made
         ({"v2": -20 * MINUTE}, 'it began 20 minutes after the deploy "v2"'),
         ({"v1": -3 * DAY, "v3": 2 * HOUR}, 'it began 3 days after the deploy "v1"'),
         ({"v3": 10 * MINUTE}, "it began before any recorded deploy"),
+        ({"Redeployment 7": -DAY}, 'it began 24 hours after "Redeployment 7"'),
         (
             {"v1": -40 * MINUTE, "v2": -5 * MINUTE, "v3": 9 * MINUTE, "v4": HOUR},
             'whether it began before or after the deploy "v2" cannot be decided',

@@ -27,6 +27,7 @@ CHANGES = {
     "release": {"prompt_version": ["6", "7"], "model": ["larch-1", "larch-2"]},
     "release_times": {"prompt_version": (NOON - timedelta(days=2, hours=3)).isoformat()},
 }
+DECIDED = (NOON - timedelta(hours=3, minutes=5), NOON - timedelta(hours=2, minutes=55))
 SHIFTS = tuple(
     ScoreShift(dimension=dimension, name=name, before=level(0.8, 9), since=level(0.6, 9), supported=True)
     for dimension, name in (
@@ -52,13 +53,22 @@ FELL_TOO = {"judge_since": {"round": NOON.isoformat(), **SHIFT}}
 SPENT = {"until": (NOON + timedelta(hours=12)).isoformat(), "spent": ["400 requests", "$2.00"]}
 CASES = [
     (
-        a_drop(details=CHANGES, shifts=SHIFTS, cause="refusals_rising"),
+        a_drop(details=CHANGES, shifts=SHIFTS, cause="refusals_rising", onset_interval=DECIDED),
         (
             "answer_relevancy for route docs in shop has dropped from 0.82 to 0.61 (mean of 120 answers, 95% "
             "confidence 0.57 to 0.65) since about Sun 2026-03-01 09:00 UTC; the drop is largest on route docs; the "
             "drop is largest where tenant=acme; faithfulness fell too; mostly because of more refusals; changes "
             "around that time: index v42 (80 minutes before the drop began), index v41 (10 hours before), deploy (10 "
             "minutes after); earlier: prompt version 6 \u2192 7 (2 days before)."
+        ),
+    ),
+    (
+        a_drop(details=CHANGES),
+        (
+            "answer_relevancy for route docs in shop has dropped from 0.82 to 0.61 (mean of 120 answers, 95% "
+            "confidence 0.57 to 0.65) since about Sun 2026-03-01 09:00 UTC; changes around that time: index v42 "
+            "(before or after it began: cannot be decided), index v41 (before or after it began: cannot be decided), "
+            "deploy (before or after it began: cannot be decided); earlier: prompt version 6 \u2192 7 (2 days before)."
         ),
     ),
     (
@@ -378,7 +388,12 @@ def details(alert: Alert, **given: Any) -> dict[str, str]:
     ("alert", "expected"),
     [
         (
-            a_drop(details=CHANGES | {"refusals": [0.033, 0.2]}, shifts=SHIFTS, cause="refusals_rising"),
+            a_drop(
+                details=CHANGES | {"refusals": [0.033, 0.2]},
+                shifts=SHIFTS,
+                cause="refusals_rising",
+                onset_interval=DECIDED,
+            ),
             {
                 "Likely cause": "more refusals: 20% of the answers, 3.3% before",
                 "Next step": "see the worst answers and what changed: germane alerts show a1",

@@ -116,6 +116,22 @@ def test_the_process_of_the_same_service_is_preferred(
     assert "as reported by shop on web-1 (process 12)" in findings(call, "settings")["message"]
 
 
+def test_the_settings_of_another_service_are_not_taken_for_those_of_this_one(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has not reported its settings yet says so. One with the default settings has reported them."""
+    monkeypatch.setenv("GERMANE_SERVICE", "shop")
+    report(store, id="help-1", service="help", pid=99)
+    report(store, settings=None)
+
+    message = findings(call, "settings")["message"]
+    assert message.endswith("; no settings reported by shop on web-1 (process 12)")
+    assert "orca-2" not in message
+
+    report(store, settings=load_settings(service="shop").shared())
+    assert "reported by" not in findings(call, "settings")["message"]
+
+
 def test_only_findings_with_the_same_fault_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A handler is not blamed for the fault of another one, even if both have the same fix."""
     faults = ("without question", "without answer", "without question")

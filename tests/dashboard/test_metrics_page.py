@@ -168,7 +168,10 @@ def test_the_drop_of_a_service_as_a_whole_is_exported(scrape: Any, monkeypatch: 
         verdict = build_verdict(make_situation({}, None, alerts=[drop_alert(type=kind, **level)]))
         monkeypatch.setattr(exposition, "load_fleet", lambda *_, found=verdict: SimpleNamespace(verdict=found))
 
-        assert list(scrape().all("germane_verdict_drop", route="").values()) == expected
+        found = scrape()
+
+        assert list(found.all("germane_verdict_drop", route="").values()) == expected
+        assert found.one("germane_verdict_routes", state="worse") == 1
 
 
 def test_the_length_and_age_of_each_forwarding_queue_are_exported(store: TrackingStore, scrape: Any) -> None:

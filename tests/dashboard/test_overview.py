@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,10 +17,13 @@ import pytest
 from starlette.testclient import TestClient
 from tests.cases import each
 from tests.cli.conftest import an_exchange
+from tests.conftest import migrated_file
 from tests.dashboard.conftest import BOTH, HERE, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
+from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, add_second_service
+from tests.insights.incidents import write
 
 from germane.baseline import Baseline
 from germane.dashboard import create_app
@@ -550,4 +554,17 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_routes(own_week:
 
     load_shown(own_week.store)
 
-    assert len(asked) <= 80
+    assert len(asked) <= 120
+
+
+def test_the_list_of_other_routes_is_short(tmp_path: Path) -> None:
+    """It links to the page on which any other route can be selected."""
+    with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path)}", clock=lambda: NOW)) as store:
+        names = [f"route-{number:02}" for number in range(31)]
+        write(store, Random(1), [("shop", name, NOW - timedelta(hours=1), 0.8) for name in names])
+        with open_dashboard(store) as client:
+            more = client.get("/").text.partition('id="more-routes"')[2].partition("</details>")[0]
+
+    assert "25 more routes" in more
+    assert more.count('class="route"') == 20
+    assert '<a href="/answers">select one of the other 5 on the answers page</a>' in more

@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from germane.alert import Alert, ScoreLevel, ScoreShift
+from germane.alerting import onset_of
 from germane.insights.situation import ComparisonPeriod, Situation
 from germane.insights.wording.pieces import Piece
 from germane.statistics import Comparisons, Estimate
@@ -65,6 +66,8 @@ def make_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -
         "comparisons": comparisons(routes),
         "answered_at": NOW - timedelta(minutes=1),
     }
+    if more.get("alerts"):
+        given["onset"] = onset_of(more["alerts"][0])
     return Situation(**given | more)
 
 

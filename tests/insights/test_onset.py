@@ -12,13 +12,13 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.insights.incidents import FINGERPRINT, NOW, SCORER, Incident, incident
+from tests.insights.incidents import NOW, Incident, incident
 
-from germane.alerting import Onset, estimate_onset
+from germane.alerting import Onset
 from germane.cli.commands.alerts.show import format_alert
 from germane.cli.commands.report.data import load_report, load_verdict
 from germane.dashboard import create_app
-from germane.insights import WINDOWS
+from germane.insights import WINDOWS, InsightContext, ViewParams, load_fleet
 
 SIDES = {
     r"(?:just|\d+ \w+) after the deploy": "before",
@@ -31,12 +31,11 @@ LINK = re.compile(r"[?&]since=([^&\"]+)")
 
 
 def onset_of(found: Incident) -> Onset:
-    """Return the onset that pages must show: the alert's, or the estimate for the route."""
+    """Return the onset that pages must show: the alert's, or that of the verdict."""
     if found.alert is not None and found.alert.onset is not None:
         return Onset(found.alert.onset, found.alert.onset_interval)
-    estimated = estimate_onset(
-        found.store.trends, scorer=SCORER, service=found.service, route=found.route, fingerprint=FINGERPRINT, until=NOW
-    )
+    context = InsightContext(store=found.store, settings=found.settings, now=lambda: NOW)
+    estimated = load_fleet(context, ViewParams(window="", since=NOW, until=NOW), NOW).verdict.onset
     assert estimated is not None
     return estimated
 

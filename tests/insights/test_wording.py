@@ -238,8 +238,8 @@ def test_every_state_and_reason_has_a_sentence() -> None:
     assert {*get_args(VerdictState), *SHARE_RULES} - {"recovering"} == set(VERDICTS)
 
 
-def test_the_verdict_states_the_cause_and_the_group_that_an_alert_has_evidence_for() -> None:
-    """Groups without evidence and causes that repeat the symptom are omitted, as in the message of an alert."""
+def test_the_verdict_states_the_cause_and_the_group_that_there_is_evidence_for() -> None:
+    """Evidence that was found after the alert fired counts. Causes that repeat the symptom are omitted."""
     level = ScoreLevel(mean=0.8, n=300)
     shifts = [
         ScoreShift(dimension="attribute", name=name, before=level, since=level, supported=supported)
@@ -248,7 +248,9 @@ def test_the_verdict_states_the_cause_and_the_group_that_an_alert_has_evidence_f
 
     def text(**alert: Any) -> str:
         alert["labels"] = {"service": "shop", "scorer": "answer_relevancy", "route": "docs-search"}
-        return plain_text(verdict_sentence(build_verdict(make_situation(FELL, alerts=[drop_alert(**alert)]))))
+        explained = drop_alert(**alert)
+        situation = make_situation(FELL, alerts=[drop_alert(labels=explained.labels)], explained=explained)
+        return plain_text(verdict_sentence(build_verdict(situation)))
 
     said = "Likely cause: retrieval returns less relevant contexts. The drop is largest where model=orca-2. See"
     assert said in text(cause="retrieval_worse", shifts=tuple(shifts))

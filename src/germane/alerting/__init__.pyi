@@ -9,7 +9,7 @@ from .actions import silence_alerts as silence_alerts
 from .backtest import BacktestReport as BacktestReport
 from .backtest import default_step as default_step
 from .backtest import run_backtest as run_backtest
-from .changes import find_changes as find_changes
+from .changes import DEPLOY as DEPLOY
 from .channels.channel import Channel as Channel
 from .channels.channel import ChannelMessage as ChannelMessage
 from .channels.channel import ExchangeQuote as ExchangeQuote
@@ -29,12 +29,15 @@ from .drop.baselines import firing_onset as firing_onset
 from .drop.baselines import import_baseline_from_examples as import_baseline_from_examples
 from .drop.baselines import import_baseline_from_history as import_baseline_from_history
 from .evaluator import AlertEvaluator as AlertEvaluator
+from .evidence import MAX_SCORES_READ as MAX_SCORES_READ
+from .evidence import EvidenceCollector as EvidenceCollector
+from .evidence import find_scope as find_scope
 from .facts import alert_facts as alert_facts
 from .intervals import effective_sample_size as effective_sample_size
 from .judge_check import onset_bounds as onset_bounds
 from .notifier import was_notified as was_notified
 from .onset import Onset as Onset
-from .onset import estimate_onset as estimate_onset
+from .onset import add_onset as add_onset
 from .onset import find_deploy as find_deploy
 from .onset import onset_of as onset_of
 from .rules import evaluate_mean_threshold as evaluate_mean_threshold

@@ -11,7 +11,7 @@ from uuid import uuid4
 from germane.alert import IMPROVEMENT, Alert, AlertChange, Notification, Silence
 from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs, DropEvaluation, DropWatcher
-from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
+from germane.alerting.evidence import EvidenceCollector, find_scope
 from germane.alerting.judge_check import check_judge
 from germane.alerting.notifier import ChannelFilter, Notifier, QuietPeriod
 from germane.alerting.onset import add_onset
@@ -123,19 +123,15 @@ class AlertEvaluator:
         now = self._clock()
         machine = AlertStateMachine(now, self._new_id)
         results = [*drops.results, *self._schedule.evaluate(now)]
-        changes = []
+        changes: list[AlertChange] = []
         applied = machine.apply(alerts, results, has_rule=self._has_rule)
         for change in self._check_judge(alerts, applied, machine, now):
             alert, event = change.alert, change.event
             if event is not None and event.type in ENRICHED_EVENTS:
-                matching = (
-                    RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
-                    for rule in self._rules
-                    if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route))
-                )
-                scope = next(matching, UNRESTRICTED)
+                scope = find_scope(self._rules, alert)
                 if event.type == "fired" and not scope.attributes:
-                    alert = add_onset(self._trends, alert, scope.matches_route)
+                    known = [*alerts, *(change.alert for change in changes)]
+                    alert = add_onset(self._trends, alert, scope.matches_route, known)
                 alert = self._evidence.add_to(alert, scope)
                 alert = alert if self._is_backtest else check_judge(self._store, alert)
             changes.append(replace(change, alert=replace(alert, message=alert_message(alert))))
@@ -189,9 +185,14 @@ class AlertEvaluator:
         notifier = Notifier(self._channels, quiet, now, self._new_id)
         changed = {change.alert.id for change in changes if change.event is not None}
         due = [alert for alert in notifier.due_for_repeat(open_alerts, repeat_interval) if alert.id not in changed]
-        repeated = {alert.id: replace(machine.repeat(alert), before=before[alert.id]) for alert in due}
+        repeated = {alert.id: replace(machine.repeat(self._explained(alert)), before=before[alert.id]) for alert in due}
         others = [change for change in changes if change.alert.id not in repeated]
         return notifier.notify([*others, *repeated.values()], open_alerts)
+
+    def _explained(self, alert: Alert) -> Alert:
+        """Return an alert with the current evidence about its cause, and the side of the nearest deploy."""
+        explained = self._evidence.explain(alert, find_scope(self._rules, alert))
+        return replace(explained, message=alert_message(explained))
 
     def _has_rule(self, alert: Alert) -> bool:
         """Return whether an active rule still evaluates the alert."""

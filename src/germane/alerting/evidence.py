@@ -1,6 +1,7 @@
 """Evidence for an alert about scores: the worst answers, the largest shifts, and the likely cause.
 
-It is collected once, when the alert fires, by comparing means before and after the estimated start.
+It is collected when the alert fires, by comparing means before and after the estimated start. What explains it is
+collected again whenever it is shown or sent, because groups reach the minimum number of answers later.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from germane.alert import Alert, Cause, ScoreLevel, ScoreShift
@@ -24,7 +26,7 @@ from germane.alerting.contrasts import (
 from germane.alerting.intervals import combine_levels, is_higher
 from germane.exchange import Exchange, matches_attributes
 from germane.score import MIN_SAMPLES
-from germane.settings import SCORE_RULES, matches_patterns
+from germane.settings import SCORE_RULES, Rule, matches_patterns
 from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
 MAX_EXCHANGES: Final = 5
@@ -33,6 +35,8 @@ MAX_EXTRA_REFUSALS: Final = 2
 """Number of refusals among the worst exchanges if refusals became more frequent but are not the main cause."""
 MAX_CANDIDATES: Final = 500
 """Maximum number of low scores to search for exchanges that match a restricted rule."""
+MAX_SCORES_READ: Final = 20_000
+"""Maximum number of scores of a breakdown whose dimension is not in the rollups."""
 MAX_SHIFTS: Final = 3
 """Number of shifts listed per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
@@ -67,6 +71,16 @@ class RuleScope:
 UNRESTRICTED: Final = RuleScope()
 
 
+def find_scope(rules: Iterable[Rule], alert: Alert) -> RuleScope:
+    """Return the answers that an alert's rule watches."""
+    matching = (
+        RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
+        for rule in rules
+        if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route))
+    )
+    return next(matching, UNRESTRICTED)
+
+
 class EvidenceCollector:
     """Adds evidence to alerts.
 
@@ -96,45 +110,45 @@ class EvidenceCollector:
         """
         if alert.type not in SCORE_RULES or alert.scorer is None:
             return alert
+        since, explained = _start_of(alert), self.explain(alert, scope)
+        good = self._good_exchange(alert, since, scope)
+        return replace(
+            explained,
+            exchange_ids=tuple(self._worst_exchanges(explained, since, scope)),
+            details={**explained.details, **({GOOD_EXCHANGE: good} if good else {})},
+        )
+
+    def explain(self, alert: Alert, scope: RuleScope = UNRESTRICTED) -> Alert:
+        """Return an alert with the shifts, the cause and the changes around its onset that are known now."""
+        if alert.type not in SCORE_RULES or alert.scorer is None:
+            return alert
         since = _start_of(alert)
         pairs = self._mean_pairs(alert, since, scope)
         own = [pair for pair in pairs if pair.since.scorer == alert.scorer]
+        if alert.shifts and not own:  # the scores from before the onset have been deleted since
+            return alert
         by_scorer = _group([pair for pair in pairs if pair.since.scorer != alert.scorer], "scorer")
         candidates = len(by_scorer) + 1  # refusals are one more candidate for the cause
         fallen = [name for name, group in by_scorer.items() if fell_significantly(group, candidates)]
         scorer_shifts = _shifts("scorer", by_scorer, fallen)
         route_shifts, attribute_shifts = self._group_shifts(alert, since, scope, own)
         refusals = _rise_of_refusals(own, candidates)
-        cause = _likely_cause(alert, own, scorer_shifts, refusals)
-        # Routes that fell by less than half the largest fall are not counted as affected.
-        carriers = [shift for shift in route_shifts[:MAX_SHIFTS] if _fall(shift) >= _fall(route_shifts[0]) / 2]
-        routes = [shift.name for shift in carriers]
-        exchange_ids = self._worst_exchanges(alert, since, scope, routes, cause, has_more_refusals=refusals is not None)
+        if (cause := alert.cause) != "judge_drift":  # which scores of the same answers have shown
+            cause = _likely_cause(alert, own, scorer_shifts, refusals)
         return replace(
             alert,
             # A new route's scores from before the estimated onset are not a baseline for comparison.
             baseline=alert.baseline or (None if alert.details.get("new_route") else _level_before(alert, own)),
-            exchange_ids=tuple(exchange_ids),
             shifts=(*route_shifts[:MAX_SHIFTS], *attribute_shifts[:MAX_SHIFTS], *scorer_shifts[:MAX_SHIFTS]),
             cause=cause,
             details={
                 **{name: value for name, value in alert.details.items() if name != REFUSALS},
                 **({REFUSALS: list(refusals)} if refusals else {}),
                 **find_changes(self._store.trends, alert, since, self._as_of()),
-                **({GOOD_EXCHANGE: good} if (good := self._good_exchange(alert, since, scope)) else {}),
             },
         )
 
-    def _worst_exchanges(
-        self,
-        alert: Alert,
-        since: datetime,
-        scope: RuleScope,
-        routes: Sequence[str],
-        cause: Cause | None,
-        *,
-        has_more_refusals: bool,
-    ) -> list[str]:
+    def _worst_exchanges(self, alert: Alert, since: datetime, scope: RuleScope) -> list[str]:
         """Return the ids of answers that show the change.
 
         They are from routes that fell, and of the kind that became frequent.
@@ -142,6 +156,9 @@ class EvidenceCollector:
         All refusals score 0, so they would hide answers that drift off topic. They are listed first only if they are
         the cause, and last if there are too few other answers.
         """
+        shifts = [shift for shift in alert.shifts if shift.dimension == "route"]
+        # Routes that fell by less than half the largest fall are not counted as affected.
+        routes = [shift.name for shift in shifts if _fall(shift) >= _fall(shifts[0]) / 2]
 
         def load_lowest(*, refusals: bool) -> list[str]:
             lowest = [
@@ -162,9 +179,9 @@ class EvidenceCollector:
             lowest.sort(key=lambda scored: scored.score.value or 0.0)
             return [scored.exchange.id for scored in lowest[:MAX_EXCHANGES]]
 
-        is_about_refusals = cause == "refusals_rising" or alert.type == "noncommittal_rate"
+        is_about_refusals = alert.cause == "refusals_rising" or alert.type == "noncommittal_rate"
         first, second = load_lowest(refusals=is_about_refusals), load_lowest(refusals=not is_about_refusals)
-        if has_more_refusals and not is_about_refusals:
+        if REFUSALS in alert.details and not is_about_refusals:
             first = first[: max(MAX_EXCHANGES - MAX_EXTRA_REFUSALS, MAX_EXCHANGES - len(second))]
         return [*first, *second][:MAX_EXCHANGES]
 
@@ -196,16 +213,11 @@ class EvidenceCollector:
         For a rule with attributes, return only one scorer's means.
         """
         trends, before = self._store.trends, since - _comparison_period(alert)
-        earlier: Sequence[RouteMean]
-        later: Sequence[RouteMean]
+        load: Callable[..., Sequence[RouteMean]] = partial(trends.summary, service=alert.service, histograms=False)
         if scope.attributes:
             selected: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
-            earlier = trends.means_with_attributes(scope.attributes, **selected, since=before, until=since)
-            later = trends.means_with_attributes(scope.attributes, **selected, since=since, until=self._as_of())
-        else:
-            earlier = trends.summary(since=before, until=since, histograms=False)
-            later = trends.summary(since=since, until=self._as_of(), histograms=False)
-        return _pair(alert, scope, earlier, later)
+            load = partial(trends.means_with_attributes, scope.attributes, **selected)
+        return _pair(alert, scope, load(since=before, until=since), load(since=since, until=self._as_of()))
 
     def _group_shifts(
         self, alert: Alert, since: datetime, scope: RuleScope, own: Sequence[MeanPair]
@@ -214,8 +226,11 @@ class EvidenceCollector:
         by_route = {} if alert.route is not None else _group(own, "route")
         by_label: dict[str, Groups] = {}
         selected: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
-        trends = self._store.trends
-        for dimension in () if scope.attributes else self._breakdowns:
+        trends, names = self._store.trends, [] if scope.attributes else self._breakdowns
+        if sum(pair.before.n + pair.since.n for pair in own) > MAX_SCORES_READ:
+            # Dimensions that the worker has not added to the rollups yet would take seconds.
+            names = [name for name in names if name in trends.list_rolled_dimensions()]
+        for dimension in names:
             selected |= {"by": dimension, "histograms": False}
             earlier = trends.means(**selected, since=since - _comparison_period(alert), until=since)
             later = trends.means(**selected, since=since, until=self._as_of())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
@@ -17,6 +17,8 @@ LOOK_BACK: Final = timedelta(days=14)
 """How far back to search for an onset, from now or from where the detector suspects it."""
 MARGIN: Final = timedelta(hours=3)
 """Time before and after the hours in which the onset may lie from which answers are read individually."""
+MAX_MARGIN: Final = timedelta(hours=12)
+"""Maximum time before and after the estimated hour. If the onset is more uncertain, its minute does not matter."""
 UNKNOWN: Final = timedelta(hours=24)
 """Assumed error of an onset without an interval."""
 MAX_NAME_LENGTH: Final = 100
@@ -93,20 +95,28 @@ def estimate_onset(
             if each.fingerprint == fingerprint and matches_route(route or each.group or "")
         ]
 
-    since = min(suspected or until, until) - LOOK_BACK
-    hours = load(since.replace(minute=0, second=0, microsecond=0), until, _HOUR)
+    since, end = min(suspected or until, until) - LOOK_BACK, until
+    if end - since > 3 * LOOK_BACK and (day := statistics.find_latest_fall(load(since, until, _DAY))):
+        since, end = max(since, day.earliest - LOOK_BACK / 2), min(until, day.latest + LOOK_BACK / 2)
+    hours = load(since.replace(minute=0, second=0, microsecond=0), end, _HOUR)
     found = statistics.find_latest_fall(hours)
     if found is None:
         return None
-    start, end = max(found.level_since, found.earliest - MARGIN), min(found.latest + MARGIN, until)
+    start = max(found.level_since, found.earliest - MARGIN, found.at - MAX_MARGIN)
+    end = min(found.latest + MARGIN, found.at + MAX_MARGIN, end)
     before = [hour for hour in hours if found.level_since <= hour.start < start]
     after = [hour for hour in hours if hour.start >= end]
     found = statistics.find_change([*before, *load(start, end, _MINUTE), *after], falls_only=True) or found
     return Onset(found.at, (found.earliest, min(found.latest, until)))
 
 
-def add_onset(trends: TrendReader, alert: Alert, matches_route: Callable[[str], bool]) -> Alert:
-    """Return an alert that fires with the onset of its drop. Without a clear drop, the detector's onset is kept."""
+def add_onset(
+    trends: TrendReader, alert: Alert, matches_route: Callable[[str], bool], others: Iterable[Alert] = ()
+) -> Alert:
+    """Return an alert that fires with the onset of its drop. Without a clear drop, the detector's onset is kept.
+
+    Several rules may notice one drop. If it may have begun with that of another open alert, both have the same onset.
+    """
     if alert.type not in SCORE_RULES or alert.scorer is None or alert.fingerprint is None:
         return alert
     found = estimate_onset(
@@ -120,7 +130,14 @@ def add_onset(trends: TrendReader, alert: Alert, matches_route: Callable[[str], 
         alert_type=alert.type,
         matches_route=matches_route,
     )
-    return alert if found is None else replace(alert, onset=found.at, onset_interval=found.interval)
+    if found is None:
+        return alert
+    for other in others:
+        known, names = other.onset_interval, [(one.service, one.scorer, one.fingerprint) for one in (alert, other)]
+        is_same_place = names[0] == names[1] and (alert.route == other.route or None in {alert.route, other.route})
+        if is_same_place and known is not None and known[0] < found.bounds[1] and found.bounds[0] < known[1]:
+            return replace(alert, onset=other.onset, onset_interval=known)
+    return replace(alert, onset=found.at, onset_interval=found.interval)
 
 
 def find_deploy(trends: TrendReader, service: str, onset: Onset) -> NearestDeploy | None:
@@ -151,7 +168,8 @@ def format_distance(passed: timedelta) -> str:
 
 def _compared(words: str, marker: Marker) -> NearestDeploy:
     name = sanitize.line(marker.name, MAX_NAME_LENGTH)
-    return NearestDeploy(name, words.format(deploy=f'the deploy "{name}"'))
+    noun = "" if "deploy" in name.casefold() else "the deploy "
+    return NearestDeploy(name, words.format(deploy=f'{noun}"{name}"'))
 
 
 def _timed_mean(bucket: Bucket, length: timedelta, share_name: str | None) -> statistics.TimedMean:

@@ -25,10 +25,10 @@ from germane.insights.cause_shares import CauseShare, load_cause_shares
 from germane.insights.charts import ChartMarker, Split
 from germane.insights.context import InsightContext, ViewParams, load_buckets
 from germane.insights.formatting import format_alert, humanize
+from germane.insights.onset import explain_alert
 from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import chart_markers, first_scored, onset_comparison_path
 from germane.score import Score
-from germane.settings import SCORE_RULES
 from germane.storage import NotificationRecord, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
@@ -129,7 +129,7 @@ class AlertDetail:
 
 def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, root: str) -> AlertDetail:
     """Load the content of an alert's page."""
-    store, now = context.store, context.store.now()
+    store, now, alert = context.store, context.store.now(), _explained(context, alert)
     (summary,) = summarize_alerts(store, [alert], store.alerts.list_silences(), now)
     until = (alert.resolved_at or now) + NOTIFIED_WITHIN
     posted = store.notifications.search(since=alert.starts_at, until=until, limit=MAX_NOTIFICATIONS)
@@ -151,7 +151,7 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
             cause_shares = load_cause_shares(store, alert.onset, end, **selected)
     return AlertDetail(
         summary=summary,
-        text=format_alert(_with_changes(store, alert), view),
+        text=format_alert(alert, view),
         notifications=[
             record for record in posted if alert.id in {notified.id for notified in record.notification.alerts}
         ],
@@ -165,18 +165,13 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
     )
 
 
-def _with_changes(store: TrackingStore, alert: Alert) -> Alert:
-    """Return an open alert with the changes around its onset that are known now."""
-    if not alert.is_open or alert.type not in SCORE_RULES or alert.onset is None:
-        return alert
-    found = alerting.find_changes(store.trends, alert, alert.onset, store.now())
-    changed = replace(alert, details={**alert.details, **found})
+def _explained(context: InsightContext, alert: Alert) -> Alert:
+    """Return an open alert with the current evidence about its cause, and the changes around its onset."""
     # Messages that were worded by an earlier version are kept.
-    return (
-        replace(changed, message=alerting.alert_message(changed))
-        if alert.message == alerting.alert_message(alert)
-        else alert
-    )
+    if not alert.is_open or alert.message != alerting.alert_message(alert):
+        return alert
+    explained = explain_alert(context, alert)
+    return replace(explained, message=alerting.alert_message(explained))
 
 
 def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:

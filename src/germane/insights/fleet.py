@@ -17,7 +17,7 @@ from germane.alert import Alert
 from germane.insights.context import WINDOWS, InsightContext, ViewParams, choose_scorer, existing_or_none
 from germane.insights.health import HealthSummary, load_health
 from germane.insights.last_day import LastDay, at_baseline_levels, find_min_drop, next_hour
-from germane.insights.onset import load_onset
+from germane.insights.onset import explain_drop
 from germane.insights.situation import (
     DAY,
     FLEET_LEVEL,
@@ -103,6 +103,12 @@ def load_fleet(context: InsightContext, view: ViewParams, now: datetime) -> Flee
     Raises:
         StorageError: The database is unreachable, or its schema version does not match this code.
     """
+    fleet = _load_fleet(context, view, now)
+    return replace(fleet, verdict=_explained(context, fleet.verdict))
+
+
+def _load_fleet(context: InsightContext, view: ViewParams, now: datetime) -> Fleet:
+    """Load the fleet without the onset and the cause of the drop."""
     health = load_health(context)
     alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
     loading = _Loading(context, view, now, alerts)
@@ -110,30 +116,24 @@ def load_fleet(context: InsightContext, view: ViewParams, now: datetime) -> Flee
     situations = _build_situations(loading, days, health)
     selected = [index for index, day in enumerate(days) if view.service in {None, day.service}]
     situations = [situations[index] for index in selected]
-    verdict = with_onset(context, build_verdict(*situations))
     return Fleet(
         now=now,
         services=[day.service for day in days if day.service is not None],
         days=[days[index] for index in selected],
         situations=situations,
-        verdict=verdict,
+        verdict=build_verdict(*situations),
         health=health,
         alerts=alerts,
     )
 
 
-def with_onset(context: InsightContext, verdict: Verdict) -> Verdict:
-    """Return the verdict with the onset of the largest drop."""
+def _explained(context: InsightContext, verdict: Verdict) -> Verdict:
+    """Return the verdict with the onset and the cause of the largest drop."""
     if not verdict.is_worse:
         return verdict
     first, *others = verdict.movements
-    situation, service = first.situation, first.situation.service
-    if situation.scorer is None or service is None:
-        return verdict
-    fingerprint = None if situation.current is None else situation.current.fingerprint
-    onset = load_onset(context, situation.scorer, service, first.route, fingerprint, first.alert)
-    changed = replace(situation, onset=onset)
-    return replace(verdict, situation=changed, movements=(replace(first, situation=changed), *others))
+    situation = explain_drop(context, first)
+    return replace(verdict, situation=situation, movements=(replace(first, situation=situation), *others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +373,7 @@ def load_route_verdict(
 
     Findings come from the tests across all routes of all services.
     """
-    fleet = load_fleet(context, replace(view, service=service, scorer=scorer), context.now())
+    fleet = _load_fleet(context, replace(view, service=service, scorer=scorer), context.now())
     (day,), (situation,) = fleet.days, fleet.situations
     if day.scorer != scorer:  # no scores in the last week
         day = replace(day, scorer=scorer, reference_period=None, reference_summary=None)
@@ -382,4 +382,4 @@ def load_route_verdict(
     key = (route, current and current.fingerprint)
     reference = next((one for one in day.earlier_routes if (one.route, one.fingerprint) == key), None)
     verdict = build_verdict(situation.for_route(route, current, reference))
-    return replace(fleet, days=[day]), with_onset(context, verdict)
+    return replace(fleet, days=[day]), _explained(context, verdict)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from germane.alert import Alert
+from germane.alerting import MAX_SCORES_READ
 from germane.annotation import Marker
 from germane.insights.cause_shares import CauseShare, load_cause_shares
 from germane.insights.charts import Split, histogram_figure
@@ -48,8 +49,6 @@ MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
 MAX_BREAKDOWN_ROWS: Final = 12
 """Maximum number of rows in a breakdown by model or another dimension."""
-MAX_SCORES_READ: Final = 20_000
-"""Maximum number of scores of a breakdown whose dimension is not in the rollups."""
 MAX_ALERTS: Final = 200
 """Maximum number of alerts that are searched for the route's alerts."""
 _NO_CHART: Final = Markup()
@@ -262,15 +261,14 @@ def _load_lines(
 
 def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsight, root: str) -> RouteInsight:
     """Draw a chart for each scorer, divided at the onset of the drop."""
-    began, onset = (None, None) if insight.verdict is None else (insight.verdict.began, insight.verdict.onset)
-    interval = onset.interval if onset is not None and onset.at == began else None
+    onset = None if insight.verdict is None else insight.verdict.onset
     place = {"service": insight.lines[0].summary.service, "route": insight.route}
     sample = context.store.answers.sample_scores(
         [line.scorer for line in insight.lines], view.since, view.until, **place
     )
     shared: dict[str, Any] = {
         "sample": sample,
-        "split": began and Split(at=began, interval=interval, is_worse=True),
+        "split": onset and Split(at=onset.at, interval=onset.interval, is_worse=True),
         "markers": chart_markers(insight.alerts, insight.markers, route=insight.route, view=view),
         "root": root,
     }

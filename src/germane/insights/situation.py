@@ -71,6 +71,8 @@ class Situation:
     """Smaller changes in a mean are ignored."""
     onset: Onset | None = None
     """The estimated onset of the service's largest drop."""
+    explained: Alert | None = None
+    """The alert about that drop, or one as it would be, with the evidence about its cause that is known now."""
     alerts: Sequence[Alert] = ()
     """The service's open alerts about which channels were notified."""
     coverage: Sequence[Coverage] = ()

@@ -154,11 +154,6 @@ class Verdict:
     @property
     def began(self) -> datetime | None:
         """Estimated onset of the largest drop, if any."""
-        if not self.is_worse:
-            return None
-        first = self.movements[0]
-        if first.alert is not None and first.alert.onset is not None:
-            return first.alert.onset
         return None if self.onset is None else self.onset.at
 
     @property

@@ -236,7 +236,8 @@ class Settings(BaseSettings):
 
     def shared(self) -> dict[str, Any]:
         """Return the settings that a process shows to commands on the same database, as JSON, without secrets."""
-        shared = self.model_dump(mode="json", include=set(SHARED), exclude_defaults=True)
+        changed = self.model_dump(mode="json", include=set(SHARED), exclude_defaults=True)
+        shared = {"service": self.service, **changed}
         if self.has_server:
             url = urlsplit("" if self.base_url is None else self.base_url.get_secret_value())
             shared["server"] = url.netloc.rpartition("@")[2] or "default"  # a path or a query may be secret

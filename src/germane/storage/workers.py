@@ -116,7 +116,7 @@ class WorkerHeartbeat:
     problem: str | None = None
     """The reason that a scorer has paused requests to its judge; None if no scorer has."""
     settings: Mapping[str, Any] | None = None
-    """The settings of the process, without secrets; None before its first heartbeat."""
+    """The settings of the process, without secrets; None or empty before its first heartbeat."""
     jobs: Sequence[JobRuns] = ()
     """Jobs that have run since the previous heartbeat."""
 

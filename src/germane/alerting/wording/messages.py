@@ -130,7 +130,7 @@ def describe_changes(facts: AlertFacts, moment: MomentFormat) -> dict[str, str |
             if onset is None:
                 texts.append(f"{change.name} at {moment(change.at)}")
                 continue
-            if interval is not None and Onset(onset, interval).side_of(change.at) == "undecided":
+            if Onset(onset, interval).side_of(change.at) == "undecided":
                 texts.append(f"{change.name} ({_UNDECIDED})")
                 continue
             # Only the first distance says what it is measured from. The onset is an estimate, so a change that seems to

@@ -221,13 +221,13 @@ def _verdict_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     drops: list[Sample] = []
     if snapshot.verdict is not None:
         verdict = snapshot.verdict
-        samples = [(("worse",), len(verdict.places) if verdict.is_worse else 0), (("",), verdict.n_routes)]
+        samples = [(("worse",), len(verdict.movements) if verdict.is_worse else 0), (("",), verdict.n_routes)]
         drops = [
             ((move.situation.service or "", move.route or "", move.situation.scorer or ""), move.drop)
             for move in verdict.movements[:MAX_ALERT_GROUPS]
             if verdict.is_worse and None not in move.levels
         ]
-    help_text = "Routes that got worse in the verdict of the overview, and, without a state, all routes in it."
+    help_text = "Routes, or services as a whole, that got worse in the overview's verdict; without a state, all routes."
     yield _family("germane_verdict_routes", help_text, ("state",), samples)
     help_text = "Decrease of the mean of each route, or service without a route, that got worse in the verdict."
     yield _family("germane_verdict_drop", help_text, ("service", "route", "scorer"), drops)

@@ -246,10 +246,11 @@ def _answers_path(began: datetime | None, route: str | None, service: str | None
 
 
 def _cause_values(movement: Movement) -> Values:
-    """Return what the alert has evidence for, except what its message states."""
-    if movement.alert is None or movement.is_about_share:
+    """Return the cause that there is evidence for, except what the message of an alert states."""
+    explained = movement.situation.explained
+    if explained is None or movement.is_about_share:
         return {}
-    facts = alerting.alert_facts(movement.alert)
+    facts = alerting.alert_facts(explained)
     attribute = next((shift.name for shift in facts.named_shifts if shift.dimension == "attribute"), None)
     cause = facts.cause and alerting.CAUSES[facts.cause]
     return {"cause": cause, "attribute": attribute and sanitize.line(attribute, 60)}

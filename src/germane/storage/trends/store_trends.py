@@ -138,10 +138,15 @@ class TrendReader(StoreComponent):
         ]
 
     def summary(
-        self, *, since: datetime | None = None, until: datetime | None = None, histograms: bool = True
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        service: str | None = None,
+        histograms: bool = True,
     ) -> list[RouteSummary]:
         """Return the mean, interval and coverage for each service, route, scorer and fingerprint with scores."""
-        return self._read(_request(since, until, None, None), histograms=histograms).route_summaries()
+        return self._read(_request(since, until, None, None, service=service), histograms=histograms).route_summaries()
 
     def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
         """Return the coverage of each service, route and scorer. ``since`` is rounded down to the minute."""

@@ -33,23 +33,27 @@ class ReportedSettings:
 
     def __str__(self) -> str:
         """Name the process and the values that differ."""
+        if not self.process.settings:
+            return f"no settings reported by {describe_process(self.process)}"
         values = ", ".join(f"{name} = {value!r}" for name, value in sorted(self.differences.items()))
         return f"as reported by {describe_process(self.process)}: {sanitize.line(values, 600)}"
 
 
 def load_reported_settings(settings: Settings) -> ReportedSettings | None:
-    """Return the settings of the running process of this service, or else of another one, or None if they are the same.
+    """Return the settings of a running process of this service, or None if they are the same.
 
-    Database errors are reported elsewhere.
+    If none is running, use those of another service, because the service may be named in code. Database errors are
+    reported elsewhere.
     """
     processes: list[Worker] = []
     with suppress(SettingsError, StorageError), closing(storage.TrackingStore(settings.database)) as store:
         processes = store.workers.list_workers(within=timedelta(seconds=2 * settings.task_lease))
-    processes = [process for process in processes if process.settings]
-    processes.sort(key=lambda process: process.service != settings.service)
     if not processes:
         return None
-    reported, own = dict(processes[0].settings or {}), settings.shared()
+    process = min(processes, key=lambda each: (each.service != settings.service, not each.settings))
+    if not process.settings:
+        return ReportedSettings(process, settings, {}) if process.service == settings.service else None
+    reported, own = dict(process.settings), settings.shared()
     differences = {name: reported.get(name) for name in reported | own if reported.get(name) != own.get(name)}
     if not differences:
         return None
@@ -58,7 +62,7 @@ def load_reported_settings(settings: Settings) -> ReportedSettings | None:
         differences[name] = Settings.model_fields[name].get_default(call_default_factory=True)
     with suppress(SettingsError):  # the process may run another version
         settings = load_settings(**{name: differences[name] for name in known} | database_setting())
-    return ReportedSettings(processes[0], settings, differences)
+    return ReportedSettings(process, settings, differences)
 
 
 def describe_process(process: Worker) -> str:
