@@ -400,10 +400,7 @@ def _flush_on_sigterm() -> None:
 
 
 def _flush_and_die(number: int, _frame: FrameType | None) -> None:
-    """Write captured data, then end the process by the same signal.
-
-    Another thread writes, because the signal may have interrupted this one while it held a lock of the queue.
-    """
+    """Write captured data in another thread, because this one may hold the queue's lock, then die by the signal."""
     if not run_within(STOP_TIMEOUT, partial(flush_runtime, STOP_TIMEOUT)):
         _logger.warning("not all captured data could be written in the %g seconds after SIGTERM", STOP_TIMEOUT)
     signal.signal(number, signal.SIG_DFL)

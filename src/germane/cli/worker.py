@@ -185,11 +185,7 @@ class Worker:
             yield self._runtime.store.backlog.load_outstanding()
 
     def _run_once(self) -> None:
-        """Run each periodic job once, and process ready tasks until none are left or the judge is unavailable.
-
-        Raises:
-            RunFailed: A job failed.
-        """
+        """Run each periodic job once, and process ready tasks until none are left or the judge is unavailable."""
         started_at, was_done = datetime.now(UTC), False
         for backlog in self._poll_backlog():
             status = self._monitor.status()

@@ -134,10 +134,7 @@ class DeliveryWorker:
             return DeliveryOutcome(error=error_location(error), retry_after=retry_after)
 
     async def _record(self) -> bool:
-        """Record the outcome of the last attempt, if it is not recorded yet. Return whether its items are retried.
-
-        If recording fails, it is repeated later, so the items are not sent twice.
-        """
+        """Record the outcome of the last attempt, if it is not recorded yet. Return whether its items are retried."""
         if self._attempt is None:
             return False
         (items, outcome), target, context = self._attempt, self.target, self._context

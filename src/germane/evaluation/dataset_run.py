@@ -291,11 +291,7 @@ def _describe_files(path: Path) -> list[list[Any]]:
 
 
 def _claim_folder(output: Path, manifest: dict[str, Any]) -> None:
-    """Create the folder with its manifest, or check that its manifest is the same, and remove partial files.
-
-    Raises:
-        UsageError: The folder has other files, or the scores of another run.
-    """
+    """Create the folder with its manifest, or check that it is the same, and remove partial files."""
     try:
         output.mkdir(parents=True, exist_ok=True)
         file, temporary = output / MANIFEST, output / f".{MANIFEST}.tmp"

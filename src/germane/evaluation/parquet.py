@@ -176,12 +176,8 @@ def read_metadata(path: Path, key: str) -> str | None:
 
 
 def _open_dataset(path: Path) -> Any:
-    """Open a file, or a folder with its partitions. The only columns of the result are those of the folders' names.
-
-    The columns of the files are left out, because a file may contain the columns of its folders with another type.
-
-    Raises:
-        UsageError: pyarrow is not installed, or the file or the folder cannot be read.
+    """Open a file or a folder. The result's only columns are those of the folders' names, which files may repeat with
+    another type.
     """
     datasets, filesystems = _import_pyarrow(path, "pyarrow.dataset"), _import_pyarrow(path, "pyarrow.fs")
     partitioning, files = None, [path.as_posix()]

@@ -44,7 +44,6 @@ class Numbered(Protocol):
     @property
     def number(self) -> int:
         """The number of the partition, from 0."""
-        ...
 
 
 Part = TypeVar("Part", bound=Numbered)

@@ -133,11 +133,7 @@ def convert_records(records: Iterable[Record], columns: Mapping[str, str] | None
 def _parse_conversation(
     row: Mapping[str, Any], columns: ColumnMap
 ) -> tuple[str | None, str | None, tuple[Message, ...]]:
-    """Return the question, the answer and the earlier messages.
-
-    If the question cell contains a conversation, its last user message is the question. If the row has no answer
-    column, the answer is the assistant's last reply to that message.
-    """
+    """Return question, answer and earlier messages. The question is the last user message; the answer may follow it."""
     cell, messages = columns.get_cell(row, "question"), values.parse_messages(columns.get_cell(row, "history"))
     if not values.is_conversation(cell):
         answer = values.parse_text(columns.get_cell(row, "answer"), "answer")

@@ -164,11 +164,7 @@ def _is_list_of_numbers(value: Any) -> bool:
 
 
 def _read(cell: Any, column: str) -> Any:
-    """Return the list, object or scalar that a text represents in JSON or in Python's syntax, or the cell itself.
-
-    Raises:
-        UsageError: the text represents something that contains no text.
-    """
+    """Return the list, object or scalar that a text represents in JSON or in Python's syntax, or the cell itself."""
     if not isinstance(cell, str):
         return cell
     try:

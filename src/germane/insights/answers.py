@@ -340,10 +340,7 @@ def _replaced_labels(labels: Sequence[Feedback]) -> frozenset[str]:
 def _choose_main_score(
     scores: Sequence[ExplainedScore], tasks: Sequence[TaskStatus], requested: str | None
 ) -> ExplainedScore | None:
-    """Return the newest score from the requested scorer, or from a default scorer.
-
-    Returns None if that scorer failed or has not finished, because showing another scorer's score would hide this.
-    """
+    """Return the newest score of the requested or a default scorer; None if it failed or has not finished."""
     missing = {task.scorer for task in tasks if task.state in {"failed", *OPEN_STATES}}
     for name in (requested, RELEVANCY, SIMILARITY, *sorted({explained.score.scorer for explained in scores})):
         by_scorer = [explained for explained in scores if explained.score.scorer == name]
@@ -393,10 +390,7 @@ def _retrieved_texts(detail: AnswerDetail) -> list[RetrievedText]:
 
 
 def _text_relevances(scores: Sequence[Score]) -> tuple[list[float], float | None]:
-    """Return the relevance of each retrieved context, and the value below which relevance is low.
-
-    The list is empty if no scorer stored the relevance of all contexts.
-    """
+    """Return the relevance of each context, if a scorer stored it for all, and the value below which it is low."""
     for name in ("context_relevance", "context_similarity"):
         for score in scores:
             chunks = score.details.get("chunks") if score.scorer == name else None

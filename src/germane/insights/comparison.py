@@ -295,11 +295,7 @@ def _labels(groups: Iterable[RouteSummary]) -> list[str]:
 
 
 def _choose_labels(request: ComparisonRequest, labels: Sequence[str]) -> tuple[str, str] | None:
-    """Return the labels of the old and the new side, or None if there are not two.
-
-    Raises:
-        UnknownLabel: A requested label has no scores.
-    """
+    """Return the labels of the old and the new side, or None if there are not two."""
     for given in (request.old, request.new):
         if given is not None and given not in labels:
             raise UnknownLabel(given, labels)
@@ -383,11 +379,7 @@ def _fingerprint(comparisons: Comparisons, groups: Sequence[RouteSummary]) -> st
 
 
 def _with_questions(context: InsightContext, insight: ComparisonInsight) -> ComparisonInsight:
-    """Add the questions with the largest change, or the selected question.
-
-    Raises:
-        UnknownQuestion: The selected question has no answers.
-    """
+    """Add the questions with the largest change, or the selected question."""
     selection: dict[str, Any] = {
         "service": insight.service or "",
         "route": insight.request.route,

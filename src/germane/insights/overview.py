@@ -318,10 +318,7 @@ def _count_scores(groups: Iterable[RouteSummary]) -> MatchCount:
 
 
 def _cards(fleet: Fleet, selected: SelectedRange | None, dropped: Sequence[tuple[str | None, str]]) -> list[RouteCard]:
-    """Return a card for each route: first the routes that dropped, in the verdict's order, then the others.
-
-    The others are sorted by difference, and then by number of scores.
-    """
+    """Return a card for each route: those that dropped in the verdict's order, then others by difference and scores."""
     if selected is None:
         summaries: Sequence[RouteSummary] = [group for day in fleet.days for group in day.routes]
         lines: Sequence[Comparison] = [line for one in fleet.situations for line in one.routes]

@@ -115,10 +115,7 @@ def _build_chart(
     root: str,
     **style: Any,
 ) -> UsageChart:
-    """Build a chart with one line per label in ``series``, which names an attribute of the buckets.
-
-    ``link`` contains the query parameters of the link to the answers.
-    """
+    """Build a chart with one line per label in ``series``, an attribute of the buckets."""
     answers = root + view.link("/answers", **link)
     is_truncated = found.searched_back_to is not None
     since = found.buckets[0].start if found.buckets and is_truncated else view.since

@@ -274,10 +274,7 @@ class Supervisor:
         )
 
     async def _save_and_release(self) -> bool:
-        """Save all results, release all tasks and leases, and close the clients.
-
-        Return whether everything succeeded.
-        """
+        """Save all results, release all tasks and leases, and close the clients. Return whether all of it succeeded."""
 
         async def release_tasks() -> None:
             queue = self._config.store.queue

@@ -97,11 +97,7 @@ class GRPCServer:
     async def _bind(
         self, grpc: Any, options: list[tuple[str, int]], address: str, tls: TLSFiles | None
     ) -> tuple[Any, int]:
-        """Return a server and the port that it listens on.
-
-        Raises:
-            RuntimeError: The address is in use, or does not belong to this machine.
-        """
+        """Return a server and the port that it listens on."""
         server = import_module("grpc.aio").server(options=options)
         is_authorized = self._service.is_authorized
         # A method of this kind is called before the request is read.

@@ -313,10 +313,7 @@ def _limited(value: float, score: Score) -> float:
 
 
 def _agree(rated: float, value: float) -> bool:
-    """Return whether a judge's rating and a value of unknown scale are at most a band apart, and both low or both not.
-
-    Without a calibration, nothing tells which of them is right.
-    """
+    """Return whether a rating and a value of unknown scale are at most a band apart, and both low or both not."""
     bands = [label for _, label in BANDS]
     ranks = bands.index(band_of(rated)), bands.index(band_of(value))
     return abs(ranks[0] - ranks[1]) <= 1 and (rated < LOW_SCORE) == (value < LOW_SCORE)

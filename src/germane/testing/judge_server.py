@@ -34,11 +34,9 @@ class JudgeBackend(Protocol):
 
     def track_request(self, request: JudgeRequest) -> AbstractContextManager[Fault | None]:
         """Count a request as in flight while the block runs, and yield its fault."""
-        ...
 
     def reply(self, request: JudgeRequest, fault: Fault | None) -> JudgeReply:
         """Return the reply to a request, with a fault applied."""
-        ...
 
 
 class JudgeServer(ThreadingHTTPServer):

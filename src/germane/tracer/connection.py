@@ -20,10 +20,8 @@ SPAN_TEXT_LIMIT = 32_768
 
 
 def _shows(*switches: str) -> bool:
-    """Return whether environment variables allow text on spans.
-
-    OpenTelemetry's content capture must include spans (the default), and none of the given ``OPENINFERENCE_HIDE_*``
-    variables may be set.
+    """Return whether OpenTelemetry's content capture and the given ``OPENINFERENCE_HIDE_*`` variables allow text on
+    spans.
     """
     capture_mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)

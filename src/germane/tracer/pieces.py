@@ -42,10 +42,7 @@ def join_pieces(pieces: list[str]) -> str:
 
 
 def _is_cumulative(pieces: list[str]) -> bool:
-    """Return whether each chunk begins with the one before, apart from a placeholder before the text.
-
-    Punctuation makes no difference, because a cursor after the text moves, and marks are completed or corrected.
-    """
+    """Return whether each chunk begins with the one before, apart from a placeholder, punctuation and a cursor."""
     if all(after.startswith(before) for before, after in pairwise(pieces)):
         lengths = sorted({len(piece) for piece in pieces})  # equal chunks do not grow
         return len(lengths) > 1 and _is_varied(pieces[-1] if len(lengths) > 2 else pieces[-1][: lengths[0]])

@@ -112,9 +112,8 @@ class Instruments:
 
 
 def _observe(read: ReadGauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
-    """Return the observations of a gauge, read from memory on the exporter's thread.
-
-    Only the current provider reports values, even if others have the instrument; without a connection, none does.
+    """Return the observations of a gauge, read from memory on the exporter's thread; none unless this provider is
+    current.
     """
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():

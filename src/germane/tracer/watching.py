@@ -241,10 +241,7 @@ class Watcher:
             self.collector.finish(len(work))
 
     def _announce(self, span: Span) -> str | None:
-        """Announce a span that waits for scores if its exchange is recognized. Runs on the application's thread.
-
-        Return the id of the exchange; None if the span does not wait.
-        """
+        """Announce a span that waits for scores, on the application's thread. Return its exchange's id if it waits."""
         connection, context = current_connection(), span.get_span_context()
         if connection is None or not connection.holds_spans or not context.trace_flags.sampled:
             return None

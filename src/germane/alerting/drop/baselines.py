@@ -221,10 +221,7 @@ class BaselineLearner:
             self._extend(version, now)
 
     def _carry_over(self, version: BaselineVersion, active: Iterable[BaselineVersion]) -> bool:
-        """Activate the last judge's baseline for a new judge, once both have scored the anchors.
-
-        Return whether there is one.
-        """
+        """Activate the last judge's baseline, if any, for a new judge, once both have scored the anchors."""
         stream = (version.key.service, version.key.scorer, version.key.scope)
         earlier = [
             other
@@ -322,10 +319,7 @@ class BaselineLearner:
         self._versions.begin_learning(key, reason, since=since, until=until, holder=self._holder)
 
     def _extend(self, version: BaselineVersion, now: datetime) -> None:
-        """Extend learning by at least a day. If no score arrived for a whole learning period, cancel learning instead.
-
-        The next score then restarts learning.
-        """
+        """Extend learning by at least a day, or cancel it if no score arrived for a whole learning period."""
         recent = score_query(version.key, version.until - self._learning_period, version.until)
         if self._store.detectors.count_past_scores(recent):
             # Extend by at least a day, or by the number of days on which no process was running.

@@ -319,11 +319,7 @@ class Newcomers:
             )
 
     def _end_recovered(self, now: float) -> None:
-        """End bad levels whose scores have risen, or whose routes have vanished.
-
-        The reference never changes, so nothing else can end them. New routes that may replace bad ones belong to their
-        level.
-        """
+        """End bad levels whose scores have risen, or whose routes have vanished. The reference never changes."""
         for name, bad in list(self.bad.items()):
             newest = max((int(day) for route in bad.routes for day in self._days.get(route, ())), default=0)
             is_gone = now - newest * DAY > _GONE

@@ -359,10 +359,7 @@ class DropWatcher:
             yield self._with_levels(replace(result, onset=improvement.onset, details=details), session, now)
 
     def _update_affected(self, session: DetectorSession, scores: Sequence[DetectorScore]) -> None:
-        """Decide whether alerts name the affected routes or the whole service.
-
-        The decision holds until the drop ends, except that routes are added when the drop spreads to them.
-        """
+        """Decide, until the drop ends or spreads, whether alerts name the affected routes or the whole service."""
         baseline, min_drop = session.reference, session.rule.min_drop
         assert baseline is not None  # noqa: S101 - as above
         names_all = bool(session.rule.routes)

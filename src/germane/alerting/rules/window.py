@@ -76,10 +76,7 @@ class WindowRuleEvaluation(RuleEvaluation[WindowRuleT]):
                 self._evaluated[stream] = mean.latest
 
     def _extend(self, scorer: str, mean: RouteMean, now: datetime, window: timedelta) -> tuple[RouteMean, timedelta]:
-        """Return the mean over the window that ends at the newest score, and the length of that window.
-
-        The window is extended until it contains enough scores or reaches its maximum length.
-        """
+        """Return the mean over the newest window with enough scores, or the longest one, and its length."""
 
         def read(length: timedelta) -> RouteMean:
             end = mean.latest + _TICK

@@ -185,11 +185,7 @@ def _matches(key: BaselineKey, service: str | None, scorer: str | None) -> bool:
 
 
 def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFile, chosen: str | None) -> str:
-    """Return the fingerprint that imported scores belong to.
-
-    Raises:
-        UsageError: The file's fingerprint is unknown or not the current one, and no fingerprint was chosen.
-    """
+    """Return the fingerprint that imported scores belong to. Without a choice, it has to be the current one."""
     if chosen not in {None, RUNNING}:
         return str(chosen)
     running = {

@@ -96,11 +96,7 @@ def command(
 
 @contextmanager
 def _open_output(file: Path) -> Iterator[IO[bytes]]:
-    """Open standard output, a pipe or a file. A regular file is renamed to its final name once it is complete.
-
-    Raises:
-        UsageError: The file cannot be written, or the disk is full.
-    """
+    """Open standard output, a pipe or a file. A regular file is renamed to its final name once it is complete."""
     part = file.with_name(f"{file.name}.part") if file != STDOUT and (file.is_file() or not file.exists()) else None
     try:
         if file == STDOUT:

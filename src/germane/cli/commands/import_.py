@@ -141,11 +141,7 @@ class _DataSetRow:
 
 
 def _find_known(store: TrackingStore, rows: Iterator[_DataSetRow]) -> set[str]:
-    """Return the ids of rows that are already in the database or the archive.
-
-    Raises:
-        UsageError: A row is invalid, or its id belongs to another row or to a different stored exchange.
-    """
+    """Return the ids of rows that are already in the database or the archive. All rows are validated."""
     ids, known = set[str](), set[str]()
     while page := list(islice(rows, MAX_ITEMS_PER_TRANSACTION)):
         stored = store.answers.get_exchanges([row.exchange.id for row in page])
@@ -207,10 +203,7 @@ def _read_data_set(
 
 
 def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
-    """Return a row's scores by scorer name.
-
-    Scores come from the columns named after built-in scorers, and from the fields of the ``scores`` column.
-    """
+    """Return a row's scores by name, from columns named after built-in scorers, and from the field ``scores``."""
     given: dict[str, Any] = {name: cell for name, cell in cells.items() if name in BUILTIN_SCORER_NAMES}
     nested = cells.get(SCORES_COLUMN)
     if not _is_missing(nested):

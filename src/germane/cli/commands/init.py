@@ -96,10 +96,7 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
 
 
 def _strip_url(url: str) -> str | None:
-    """Return a URL without its user, path and query, because they may contain secrets.
-
-    Return None for an invalid URL.
-    """
+    """Return a URL without its user, path and query, which may contain secrets; None for an invalid URL."""
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""

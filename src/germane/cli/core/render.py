@@ -253,10 +253,7 @@ def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[
 
 
 def _route_name(comparison: Comparison, comparisons: Comparisons) -> str:
-    """Return the route, followed by its service if there are several.
-
-    For a whole service, the name states the share of traffic that was compared.
-    """
+    """Return the route or the share of a service that was compared, with the service if there are several."""
     has_services = len({route.service for route in comparisons.routes}) > 1
     service = f" ({sanitize.line(comparison.service, 40)})" if has_services else ""
     if comparison.route is not None:

@@ -148,11 +148,7 @@ class AccessMiddleware:
             raise http_error(414, "The URL is too long.", "Use fewer filters.")
 
     def _check_token(self, request: Request, *, required: bool) -> bool:
-        """Return whether the request contains the token in a header, which other sites cannot make a browser send.
-
-        Raises:
-            HTTPException: The token is invalid, or it is required and there is neither a token nor a valid session.
-        """
+        """Return whether a header contains the token, which other sites cannot make a browser send."""
         session = request.cookies.get(SESSION_COOKIE, "")
         if not self._signer.requires_token or self._signer.is_valid_session(session, self._context.now()):
             return False

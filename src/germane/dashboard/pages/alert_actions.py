@@ -108,11 +108,7 @@ def end_silence(request: Request, context: InsightContext) -> Response:
 
 
 def _parse_end(request: Request, context: InsightContext) -> datetime | timedelta:
-    """Return the duration or end time in a submitted silence form.
-
-    Raises:
-        HTTPException: The end is missing, invalid, in the past, or too far in the future.
-    """
+    """Return the duration or end time in a submitted silence form."""
     text, duration = form(request).get("until", "").strip(), SILENCE_DURATIONS.get(form(request).get("for", ""))
     if not text and duration is not None:
         return duration[1]

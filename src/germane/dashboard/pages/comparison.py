@@ -72,11 +72,7 @@ def comparison(request: Request, context: InsightContext) -> Response:
 
 
 def _parse_comparison(request: Request, context: InsightContext) -> ComparisonRequest:
-    """Parse the parameters that select the two sides.
-
-    Raises:
-        HTTPException: With status 400. The sides are equal, incomplete or empty, or the route has never been seen.
-    """
+    """Parse the parameters that select the two sides."""
     given = {name: value.strip() or None for name, value in request.query_params.items()}
     by: ComparedBy = next((name for name in COMPARED_BY if name == given.get("by")), "period")
     route, old, new = given.get("route"), given.get("old"), given.get("new")

@@ -96,11 +96,7 @@ class CalibrationJob:
         await self._thread_pool.run(self._calibrations.reload)
 
     def _load_exchanges(self, model: str, scorer: str, now: datetime) -> list[Exchange]:
-        """Return the exchanges to embed.
-
-        There are none if another process is the leader, if the embedder's calibration is recent, or if too few
-        exchanges are available.
-        """
+        """Return the exchanges to embed. There are none unless this process is the leader and a calibration is due."""
         if not self._leader.acquire():
             return []
         stored = self._store.labels.list_calibrations()

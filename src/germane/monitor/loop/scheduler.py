@@ -36,11 +36,9 @@ class BackgroundService(Protocol):
 
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval, by name. They must not raise."""
-        ...
 
     async def stop(self, deadline: float) -> bool:
         """Finish or release all work by ``deadline``, in event loop time. Return whether no work was lost."""
-        ...
 
 
 class Scheduler:
@@ -125,10 +123,7 @@ class Scheduler:
         timer.start()
 
         async def check_clock() -> None:
-            """Run all jobs immediately when the clock is set back.
-
-            APScheduler would wait for the clock to catch up.
-            """
+            """Run all jobs immediately when the clock is set back: APScheduler would wait for it to catch up."""
             while True:
                 await asyncio.sleep(min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL))
                 if self._clock_steps.was_set_back():
@@ -145,9 +140,8 @@ class Scheduler:
         await asyncio.sleep(0)  # shutdown() schedules a callback on the loop
 
     def _reset(self) -> None:
-        """Reset the state to that before :meth:`start`.
-
-        A forked child has no threads, and its locks are in an arbitrary state.
+        """Reset the state to that before :meth:`start`, also in a forked child, which has no threads and arbitrary
+        locks.
         """
         # Keep references to the parent's objects, because collecting its loop here would also close it in the parent.
         self._inherited = dict(vars(self))

@@ -80,11 +80,9 @@ class ProxyModel(Protocol):
 
     def supports(self, exchange: Exchange) -> bool:
         """Return whether the model can score this exchange."""
-        ...
 
     def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
         """Return one value per exchange. Blocks."""
-        ...
 
 
 class ProxyScorer:

@@ -181,10 +181,7 @@ class FeedbackRequeue:
         return total
 
     def _process_batch(self) -> tuple[bool, int]:
-        """Process a batch of labels.
-
-        Return whether there were any, and the number of tasks that became ready.
-        """
+        """Process a batch of labels. Return whether there were any, and the number of tasks that became ready."""
         labels = self._store.sampling.list_pending_feedback(LABELS_PER_TRANSACTION) if self._leader.acquire() else []
         if not labels:
             return False, 0

@@ -84,7 +84,6 @@ class Judge(Protocol):
     @property
     def model(self) -> str:
         """The configured model name."""
-        ...
 
     async def identify(self) -> str:
         """Return the model name that the server reports. If there has been no reply yet, send a minimal request first.
@@ -92,7 +91,6 @@ class Judge(Protocol):
         Raises:
             ScoringError: the judge did not reply.
         """
-        ...
 
     async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
         """Send a conversation to the model, and return its reply with up to ``n`` choices.
@@ -100,7 +98,6 @@ class Judge(Protocol):
         Raises:
             ScoringError: the request failed. The reason is one of the ``judge_...`` reasons, or ``unparsable``.
         """
-        ...
 
 
 class Embedder(Protocol):
@@ -109,7 +106,6 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """The model name, which is part of fingerprints."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array with one unit-length row per text.
@@ -117,7 +113,6 @@ class Embedder(Protocol):
         Raises:
             ScoringError: the embedder failed. The reason is ``embedder_error``.
         """
-        ...
 
 
 class Scorer(Protocol):
@@ -129,7 +124,6 @@ class Scorer(Protocol):
     @property
     def name(self) -> str:
         """The name under which the scores are stored."""
-        ...
 
     @property
     def fingerprint(self) -> str:
@@ -137,17 +131,14 @@ class Scorer(Protocol):
 
         Scores with different fingerprints are never averaged together.
         """
-        ...
 
     @property
     def requires(self) -> frozenset[str]:
         """The inputs that the scorer requires, out of ``question``, ``answer`` and ``contexts``."""
-        ...
 
     @property
     def range(self) -> tuple[float, float]:
         """The minimum and maximum value, inclusive. Higher is better."""
-        ...
 
     async def score(self, exchange: Exchange) -> Score | float:
         """Return an exchange's score, as a :class:`Score` or as a number.
@@ -155,7 +146,6 @@ class Scorer(Protocol):
         Raises:
             ScoringError: the exchange cannot be scored. The error states the reason.
         """
-        ...
 
 
 class ScorerModels(Protocol):
@@ -166,12 +156,10 @@ class ScorerModels(Protocol):
     @property
     def judge(self) -> Judge:
         """The configured judge, shared by all scorers."""
-        ...
 
     @property
     def embedder(self) -> Embedder:
         """The configured embedder, shared by all scorers."""
-        ...
 
     def get_scorer(self, name: str) -> Scorer:
         """Return the scorer with this name.
@@ -179,4 +167,3 @@ class ScorerModels(Protocol):
         Raises:
             SettingsError: the scorer is unknown or cannot be built.
         """
-        ...

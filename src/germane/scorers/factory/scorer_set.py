@@ -156,11 +156,7 @@ class ScorerFactory:
         return self.__dict__.get("judge"), self.__dict__.get("embedder")
 
     def _build_builtin(self, name: str, kind: Any) -> Scorer:
-        """Build an instance of a built-in scorer's class, or of a subclass, with the options in the settings.
-
-        Raises:
-            TypeError: the subclass does not accept the arguments.
-        """
+        """Build an instance of a built-in scorer's class, or of a subclass, with the options in the settings."""
         try:
             scorer: Scorer = kind.build(self, self.settings.scorer_options.get(name, {}))
         except SettingsError:
@@ -215,10 +211,7 @@ def builtin_base(scorer: type) -> type | None:
 
 
 def _builtin_name(scorer: type) -> str:
-    """Return the scorer name of a built-in scorer's class, or an empty string for other classes.
-
-    It is the name of the class's module.
-    """
+    """Return the name of a built-in scorer's class, which is that of its module; empty for other classes."""
     package, _, name = scorer.__module__.rpartition(".")
     return name if package == "germane.scorers.metrics" else ""
 

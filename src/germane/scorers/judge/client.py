@@ -167,10 +167,7 @@ class ModelServer:
 
 
 def _connection_cause(error: BaseException) -> tuple[str, str | None]:
-    """Return the cause of a connection error, and its fix if it is more specific than that of any other.
-
-    The HTTP client's own errors, such as "All connection attempts failed", hide the error of the operating system.
-    """
+    """Return the system's cause of a connection error, which HTTP clients hide, and its fix if it is more specific."""
     cause: BaseException | None = error
     while cause is not None:
         error = cause if isinstance(cause, OSError) else error
@@ -370,10 +367,7 @@ def _is_error(error: Any) -> bool:
 
 
 def _error_in_reply(error: Any) -> NoModelReply:
-    """Return the exception for a body that contains an error, or no reply from a model.
-
-    Gateways put an HTTP status into ``code`` or ``status``, and the message into ``message`` or ``detail``.
-    """
+    """Return the exception for a body with an error, which gateways put into various fields, or without a reply."""
 
     def first(*names: str) -> Any:
         values = (getattr(error, name, None) for name in names)

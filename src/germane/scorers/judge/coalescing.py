@@ -18,7 +18,6 @@ class ClosableJudge(Judge, Protocol):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        ...
 
 
 @dataclass

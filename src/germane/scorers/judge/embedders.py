@@ -147,10 +147,7 @@ class EmbeddingBatcher:
         return await future
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send the waiting calls now if there are enough texts.
-
-        Otherwise, make sure that the timer fires soon enough.
-        """
+        """Send the waiting calls if there are enough texts. Otherwise, make sure that the timer fires soon enough."""
         if sum(len(texts) for texts, _ in self._calls) >= self.max_texts:
             self._send()
             return
@@ -185,11 +182,7 @@ class EmbeddingBatcher:
         task.add_done_callback(partial(self._finish, calls, loop.time()))
 
     async def _request(self, texts: Sequence[str]) -> _Results:
-        """Return the vector of each text, or the error that it causes alone.
-
-        Raises:
-            ScoringError: no text can be embedded now.
-        """
+        """Return the vector of each text, or the error that it causes alone. Raise an error that concerns all texts."""
         results: _Results = {}
         is_control_embedded = False
         pending = list(_split_batches(texts, self.max_texts))[::-1]
@@ -355,11 +348,7 @@ def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
 
 
 def _require_different(texts: Sequence[str], rows: Sequence[Vector] | Vectors) -> None:
-    """Check that vectors of different texts differ by more than rounding or noise. Usually, the second row does.
-
-    Raises:
-        ScoringError: they do not. The reason is ``embedder_error``.
-    """
+    """Check that vectors of different texts differ by more than noise. Usually, the second row does."""
     are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)
     # Embedders may ignore case, accents and punctuation.
     letters = (unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold() for text in texts)

@@ -164,9 +164,8 @@ class OpenAIJudge:
             raise
 
     def _estimate_cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Estimate a request's cost in US dollars. If the served model has no price, use that of the configured model.
-
-        Returns 0 if neither has a price; a budget in US dollars rejects such models at startup.
+        """Estimate a request's cost in US dollars at the price of the served or the configured model; 0 without a
+        price.
         """
         costs = (
             self._prices.request_cost(self.model, served, input_tokens, output_tokens)

@@ -211,10 +211,7 @@ def _parse_count(usage: Any, name: str) -> int | None:
 
 
 def _parse_alternatives(top: Any) -> dict[str, float]:
-    """Return the probability of each alternative token. The result is empty if the values are not log probabilities.
-
-    Some servers send probabilities, zeros or Booleans instead.
-    """
+    """Return the probability of each alternative token; empty if a server sends other values than log probabilities."""
     probabilities: dict[str, float] = {}
     for alternative in top if isinstance(top, list) else []:
         token, logprob = getattr(alternative, "token", None), getattr(alternative, "logprob", None)

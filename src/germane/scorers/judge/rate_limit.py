@@ -36,7 +36,6 @@ class RateLimiter(Protocol):
     @property
     def budget_exhausted_until(self) -> datetime | None:
         """The time (UTC) at which budget is available again; None if the budget is not exhausted or not set."""
-        ...
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
         """Wait until a request with this estimated usage may start, and return its reservation.
@@ -44,7 +43,6 @@ class RateLimiter(Protocol):
         Raises:
             ScoringError: ``budget`` if the budget is exhausted; ``judge_rate_limited`` after :meth:`stop_waiting`.
         """
-        ...
 
     async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
         """Reserve the same amount again before the client repeats a request, and return the new reservation.
@@ -52,21 +50,17 @@ class RateLimiter(Protocol):
         Raises:
             ScoringError: see :meth:`acquire`. The request must not be sent.
         """
-        ...
 
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
         """Record the difference between actual and reserved usage. Negative amounts are refunds."""
-        ...
 
     def stop_waiting(self) -> None:
         """Reject all waiting and future calls of :meth:`acquire` with ``judge_rate_limited``."""
-        ...
 
     async def aclose(self) -> None:
         """Reject waiting requests, and record all outstanding usage."""
-        ...
 
 
 @dataclass(slots=True)

@@ -183,11 +183,7 @@ def _find_weights(path: Path | None) -> Path:
 
 
 def _configure(process: subprocess.Popen[str], config: Mapping[str, Any]) -> str:
-    """Send the server process its configuration, and return the server's address.
-
-    Raises:
-        ValueError: the process reported an error or exited.
-    """
+    """Send the server process its configuration, and return the server's address."""
     assert process.stdin is not None  # noqa: S101 - stdin and stdout are pipes
     assert process.stdout is not None  # noqa: S101
     process.stdin.write(json.dumps(config) + "\n")

@@ -184,10 +184,7 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     async def _score_without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
-        """Return a score of 0 without requesting questions.
-
-        It has the same fingerprint as judged scores, so that they share a trend.
-        """
+        """Return a score of 0 without a request, with the fingerprint of judged scores, so that they share a trend."""
         request_kind = await self._generator.request_kind()  # call this first, because it may also identify the judge
         fingerprint = self.fingerprint_for(await self.judge.identify(), asked=request_kind)
         return await self.build_score_without_request(

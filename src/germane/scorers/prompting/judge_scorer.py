@@ -108,11 +108,7 @@ class JudgeSession:
 
 
 def _parse_judged_object(reply: Reply, values: Mapping[str, str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON object in a judge's reply. It must contain a judgment of the texts in the prompt.
-
-    Raises:
-        UnreadableReply: there is no such object, or the object contains a refusal (``judge_refused``).
-    """
+    """Return the JSON object in a judge's reply that judges the texts in the prompt. It may be a refusal instead."""
     members = parse_json_object(reply.texts[0])
     require_judgment(members, values, _prose_members(schema))
     return members

@@ -180,9 +180,8 @@ def remove_question_echo(answer: str, question: str) -> str:
 
 
 def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
-    """Return the indexes in ``words`` at which ``sequence`` occurs, without overlaps.
-
-    Both are joined into texts with one word per line, which ``str.find`` can search.
+    """Return the indexes at which ``sequence`` occurs in ``words``, found by ``str.find`` in texts with a word per
+    line.
     """
     text, target = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
 
@@ -202,10 +201,7 @@ def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
 
 
 def _truncate_together(texts: list[str], max_bytes: int) -> list[str]:
-    """Return the texts, truncated to a common limit.
-
-    Short texts are kept in full. The others share the remaining bytes.
-    """
+    """Return the texts, truncated to a common limit. Short texts are kept in full."""
     remaining, truncated = max_bytes, [""] * len(texts)
     shortest_first = sorted(range(len(texts)), key=lambda index: len(texts[index]))
     for unassigned, index in zip(range(len(texts), 0, -1), shortest_first, strict=True):

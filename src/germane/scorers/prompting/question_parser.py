@@ -81,9 +81,8 @@ class GeneratedQuestion:
         return self._repeats_what_was_asked(_MIN_REPEATED if is_statement else _MIN_SHARED)
 
     def _repeats_what_was_asked(self, minimum: float) -> bool:
-        """Return whether the text has the content of the question asked rather than that of the answer.
-
-        This accepts a question without a question mark in any other language, and the words of a query.
+        """Return whether a text has the content of the question, in any language and form, rather than that of the
+        answer.
         """
         own, asked, answer = map(_content, (self.text, self.asked, self.answer))
         if split_words(self.text) == split_words(self.asked):

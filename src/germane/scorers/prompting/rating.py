@@ -180,10 +180,7 @@ class Rater:
         return Rating(points, "parsed")
 
     async def _ask_first_token(self, session: JudgeSession, messages: list[Message]) -> Reply | None:
-        """Request one token and return the reply.
-
-        Return None if logprobs support is unknown and one token was not enough.
-        """
+        """Request one token. Return None if logprobs support is unknown and one token was not enough."""
         try:
             reply = await session.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:

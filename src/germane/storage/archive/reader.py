@@ -242,10 +242,7 @@ def _open_any(connection: Connection, days: Sequence[datetime]) -> AbstractConte
 
 
 def _first_days(connection: Connection, days: Sequence[datetime], count: int) -> Sequence[datetime]:
-    """Return the first days that together have more than ``count`` exchanges and scores, without the very first.
-
-    Only a part of the very first day may be in the window.
-    """
+    """Return the first days with more than ``count`` rows, not counting the first one, which may be partly used."""
     total = 0
     for number, day in enumerate(days[1:], 2):
         manifest = connection.execute(select(archived_day.c.manifest).where(archived_day.c.day == day)).scalar_one()
@@ -341,11 +338,7 @@ class _Reader:
         self._checked.clear()
 
     def prepare(self, statement: str) -> None:
-        """Create the tables that a statement mentions.
-
-        Raises:
-            ArchiveError: Files are missing or damaged.
-        """
+        """Create the tables that a statement mentions. Raise an ArchiveError if files are missing or damaged."""
         for table, mentioned in _MENTIONS.items():
             if table in self._checked or not mentioned.search(statement):
                 continue
@@ -497,10 +490,7 @@ def _select_files(database: Any, name: str, table: str, files: Sequence[tuple[Ar
 
 
 def _convert_columns(database: Any, table: str, stored: Collection[str]) -> str:
-    """Return the SQL expressions of a table's columns for files that have the ``stored`` columns of another revision.
-
-    A column that the files lack has its default in the database, or else is null.
-    """
+    """Return SQL for a table's columns in files of another revision. Missing ones have their default or are null."""
     expressions = []
     types = database.from_arrow(arrow_schema(table).empty_table()).types
     for column, type_ in zip(TABLES[table].columns, types, strict=True):

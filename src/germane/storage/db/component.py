@@ -82,11 +82,7 @@ class StoreComponent:
 
     @contextmanager
     def _write_values(self) -> Iterator[Connection]:
-        """Open a transaction that writes values supplied by callers.
-
-        Raises:
-            ContentRefused: A value has a type that no column accepts.
-        """
+        """Open a transaction that writes values of callers. Raise ContentRefused if no column accepts a type."""
         with self._database.write() as connection:
             try:
                 yield connection

@@ -66,11 +66,7 @@ def parse_url(url: str) -> URL:
 
 
 def _check_options(url: URL) -> None:
-    """Check the options in a URL. Hosts of PostgreSQL hand out URLs with options for other drivers.
-
-    Raises:
-        SettingsError: The driver would reject an option. The message names it without its value, which may be secret.
-    """
+    """Reject options of other drivers, which hosts of PostgreSQL hand out, without naming their secret values."""
     try:
         url.get_dialect()().create_connect_args(url)
         int(str(url.query.get("connect_timeout", 0)))

@@ -322,11 +322,7 @@ class Database:
             return self._engine
 
     def _reopen(self) -> None:
-        """Reopen the SQLite file after a loss, and create the tables if they are missing.
-
-        Raises:
-            StorageError: The file is still missing or damaged. The next transaction tries again.
-        """
+        """Reopen the SQLite file after a loss, and create missing tables. If that fails, the next call retries."""
         with self._reopening:
             if self._loss is None:  # another thread has reopened it
                 return

@@ -86,10 +86,7 @@ class SqliteFile:
         return None
 
     def _find_damage(self) -> str | None:
-        """Check the file header through a new connection, because existing connections have cached it.
-
-        Return a description of the damage, or None.
-        """
+        """Describe damage to the file header, read through a new connection, because existing ones have cached it."""
         try:
             with closing(sqlite3.connect(self.path, timeout=_CHECK_TIMEOUT)) as connection:
                 (version,) = connection.execute("PRAGMA schema_version").fetchone()

@@ -161,10 +161,8 @@ class _Batch:
     def _count_once(
         self, row: RowMapping, names: tuple[str, str, str], others: Sequence[RowMapping], *, is_new_score: bool
     ) -> None:
-        """Stop counting what tasks with other fingerprints count for the same exchange and scorer.
-
-        Tasks that failed or were skipped are deleted: if one of them was scored later, it would count again. Tasks with
-        a score are kept with it, and all scores count once. Open tasks count until they are done.
+        """Stop counting what tasks with other fingerprints count for the same exchange and scorer: unscored ones are
+        deleted, and scores all count once.
         """
         at = row["started_at"]
         for task in others:

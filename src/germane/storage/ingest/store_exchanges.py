@@ -237,11 +237,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
 def _withdraw_tasks(
     connection: Connection, exchanges: Mapping[tuple[str, str], RowMapping], tally_changes: TallyChanges
 ) -> None:
-    """Delete germane's own unscored tasks that the recorded scores replace.
-
-    A task that is being claimed at this moment is kept. The exchange then has two scores with different fingerprints.
-    ``exchanges`` has the rows, which are locked, by exchange id and score name.
-    """
+    """Delete germane's own unscored tasks that the recorded scores replace. A task that is being claimed is kept."""
     columns = (scoring_task.c[name] for name in ("id", "exchange_id", "scorer", "state", "reason"))
     found = select(*columns).where(
         scoring_task.c.exchange_id.in_(sorted({exchange_id for exchange_id, _ in exchanges})),

@@ -204,10 +204,7 @@ def list_scorers_with_tasks(connection: Connection) -> list[ScorerKey]:
 
 
 def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
-    """Yield the distinct (scorer, fingerprint) pairs.
-
-    Steps from pair to pair through an index, because there are few pairs, but often many tasks.
-    """
+    """Yield the distinct (scorer, fingerprint) pairs, from pair to pair through an index, because tasks are many."""
     scorer, fingerprint = scoring_task.c.scorer, scoring_task.c.fingerprint
     query = select(scorer, fingerprint).where(condition).order_by(scorer, fingerprint).limit(1)
     row = connection.execute(query).first()

@@ -183,11 +183,7 @@ def _assign_tasks(
 
 
 def _lock_exchanges(connection: Connection, by_id: Mapping[str, SamplingDecision]) -> list[RowMapping]:
-    """Lock the exchanges of decisions, and return those whose decision is still to be written or the same.
-
-    Another process may have written a different decision in the meantime. New tasks of such an exchange would wait
-    forever for the end of an interval that has already passed.
-    """
+    """Lock the exchanges whose decision is still to be written or the same. Tasks of others would wait forever."""
     names = ("id", "service", "route", "started_at", "duration", "sampling_reason", "span_holder")
     query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(query.order_by(exchange.c.id).with_for_update()).mappings()

@@ -264,10 +264,7 @@ _ready = scoring_task.c.due_at <= bindparam("now")
 
 
 def _heads(dialect: str, count: int) -> CTE:
-    """Return a query for the exchanges to claim. On PostgreSQL, the query locks the first ready task of each.
-
-    Locking the first task claims the whole exchange, so two owners never wait for each other's tasks.
-    """
+    """Return a query for the exchanges to claim. On PostgreSQL, locking the first ready task claims its exchange."""
     columns, limit, window = scoring_task.c, bindparam("limit", type_=Integer), bindparam("window", type_=Integer)
     # Read each scorer's first ready tasks from its own part of the index. Both databases merge these parts by time and
     # stop at the limit, so they do not read tasks of other scorers.

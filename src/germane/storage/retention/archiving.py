@@ -242,12 +242,8 @@ class DayArchiver:
             insert_day(connection, self.day, self._location.url, written.manifest, written.summary.dimensions, now)
 
     def _replace_files(self, record: ArchivedDay, forgotten: ForgottenRows) -> None:
-        """Write the removed rows and the database's rows to new files, and switch to them.
-
-        The transaction that switches deletes the database's rows of the removed part of the day, which arrived late.
-
-        Raises:
-            DayChanged: The database's rows have changed in the meantime.
+        """Write the removed rows and the late rows to new files, and switch to them in the transaction that deletes
+        those.
         """
         written = self._write(record, forgotten)
         verify_files(self._location, written.manifest)
@@ -325,11 +321,7 @@ class DayArchiver:
         return ArchivedRange(self.day, self.until)
 
     def _read_files(self, record: ArchivedDay) -> Contents:
-        """Read and verify the files of a day.
-
-        Raises:
-            DayChanged: They are missing or damaged, and the database still has all rows.
-        """
+        """Read and verify a day's files. If they are damaged, raise DayChanged while the database has all rows."""
         try:
             return verify_files(record.files, record.manifest)
         except ArchiveError:
@@ -338,22 +330,14 @@ class DayArchiver:
             raise DayChanged from None
 
     def _require_equal(self, connection: Connection, manifest: Manifest, contents: Contents) -> None:
-        """Compare the database's rows of the day with rows that were written.
-
-        Raises:
-            DayChanged: They differ.
-        """
+        """Raise DayChanged if the database's rows of the day differ from rows that were written."""
         for table in SOURCES:
             stored = read_rows(connection, table, self.day, self.until, blank_at=manifest.blank_at)
             if sort_hashes([hash_rows(rows) for rows in stored]).tobytes() != contents[table].tobytes():
                 raise DayChanged
 
     def _verify(self, record: ArchivedDay, contents: Contents) -> None:
-        """Compare the database's rows with the files, which have just been read.
-
-        Raises:
-            DayChanged: They differ.
-        """
+        """Raise DayChanged if the database's rows differ from the files, which have just been read."""
         with self._database.read(snapshot=True) as connection:
             self._require_equal(connection, record.manifest, contents)
         with self._database.write() as connection:
@@ -385,13 +369,7 @@ class DayArchiver:
 
     @contextmanager
     def _removing(self) -> Iterator[Connection]:
-        """Open a transaction that compares rows with the files and deletes them.
-
-        It uses one snapshot of the database: rows that are committed in the meantime stay.
-
-        Raises:
-            DayBusy: Another transaction has changed a row in between.
-        """
+        """Open a transaction that compares rows with the files and deletes them, in one snapshot: newer rows stay."""
         try:
             with self._database.write(snapshot=True) as connection:
                 yield connection
@@ -410,12 +388,7 @@ class DayArchiver:
     def _delete_rows(
         self, connection: Connection, since: datetime, until: datetime, manifest: Manifest, contents: Contents
     ) -> None:
-        """Delete the rows of a time range, all of which must be in ``contents``.
-
-        Raises:
-            DayChanged: A row is missing from ``contents``.
-            DayBusy: A row is in use.
-        """
+        """Delete the rows of a time range, all of which must be in ``contents``; none may be in use."""
         if since >= until:
             return
         inside = (exchange.c.started_at >= since, exchange.c.started_at < until)
@@ -443,13 +416,7 @@ class DayArchiver:
             )
 
     def _finish_files(self) -> ArchivedDay:
-        """Write the manifest file, and delete files that an earlier or interrupted write has left.
-
-        The manifest file follows the transaction that records it, so it never describes files that were not recorded.
-
-        Returns:
-            The day's record.
-        """
+        """Write the manifest after the transaction that it describes, and delete files that other writes left."""
         record = self._require()
         if not record.has_stale_files:
             return record

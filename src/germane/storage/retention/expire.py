@@ -107,10 +107,7 @@ def delete_exchanges(connection: Connection, moments: Mapping[str, datetime], *,
 def _lock_oldest(
     connection: Connection, before: datetime, after: RowCursor | None, *, with_text: bool
 ) -> tuple[Sequence[RowMapping], RowCursor | None]:
-    """Lock and return the next batch of exchanges, oldest first, and the position of the last one.
-
-    Rows that another transaction has locked are skipped.
-    """
+    """Lock and return the next exchanges that nobody has locked, oldest first, and the position of the last one."""
     columns = ("id", "service", "route", "started_at", "sampling_reason")
     query = select(*(exchange.c[name] for name in columns)).where(exchange.c.started_at < before)
     if with_text:
@@ -124,13 +121,8 @@ def _lock_oldest(
 def _expire_exchanges(
     connection: Connection, process: str, rows: Sequence[RowMapping], now: datetime
 ) -> tuple[list[str], int]:
-    """Expire the pending tasks of exchanges without a running task.
-
-    Exchanges with a task that another transaction has locked are left for the next run, because that task is about to
-    change.
-
-    Returns:
-        The ids of the exchanges without a running task, and the number of expired tasks.
+    """Expire the pending tasks of exchanges. Return the ids of those without a task that runs or is locked, whose next
+    run will follow, and the number of expired tasks.
     """
     exchanges = {row["id"]: row for row in rows}
     free, held = lock_tasks(connection, list(exchanges), open_only=True)

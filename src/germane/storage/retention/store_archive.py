@@ -144,11 +144,7 @@ class ArchiveStore(StoreComponent):
         return results
 
     def _continue_days(self, stopping: Callable[[], bool], *, except_for: Container[datetime]) -> dict[datetime, str]:
-        """Continue days whose removal or cleanup was interrupted after the database's last row was removed.
-
-        Returns:
-            The problems of the days that could not be archived.
-        """
+        """Continue days interrupted after the removal of their last row. Return the problems of the others."""
         problems: dict[datetime, str] = {}
         for record in self.list_days():
             is_unfinished = record.state != "removed" or record.has_stale_files

@@ -377,11 +377,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 
 
 def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
-    """Write the tasks that are not in the database yet, and return them.
-
-    Existing tasks are excluded before the insert to avoid a deadlock: a scoring process may hold the lock of a task
-    while it waits for an exchange that is locked here.
-    """
+    """Write and return the tasks that are not in the database. An insert that ignored conflicts could deadlock."""
     known: set[TaskKey] = set()
     for batch in batched(list(stored)):
         query = select(*_TASK_KEY).where(scoring_task.c.exchange_id.in_(batch))

@@ -15,10 +15,7 @@ Columns = dict[str, ColumnElement[Any]]
 
 
 def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
-    """Return 1 / probability, or 1 if the probability is null.
-
-    Explicit types prevent PostgreSQL from using the slower ``numeric`` type.
-    """
+    """Return 1 / probability, or 1 for null. Explicit types keep PostgreSQL from using the slower ``numeric``."""
     known = type_coerce(func.nullif(chance, literal(0.0, Float)), Float)
     return func.coalesce(literal(1.0, Float) / known, literal(1.0, Float), type_=Float)
 
@@ -85,10 +82,7 @@ def labeled(columns: Columns) -> list[Any]:
 
 
 def _rolled(columns: Columns, table: Any) -> Columns:
-    """Return sums over rolled-up sums, cast to their types.
-
-    On PostgreSQL, the sum of ``bigint`` values is ``numeric``.
-    """
+    """Return sums over rolled-up sums, cast to their types: PostgreSQL's sum of ``bigint`` values is ``numeric``."""
     return {name: cast(func.sum(table.c[name]), BigInteger if name.startswith("n") else Float) for name in columns}
 
 

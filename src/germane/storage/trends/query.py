@@ -264,10 +264,7 @@ class TrendQuery:
         return {part.day for part in archived_ranges(self._connection, since, until)} - with_dimension
 
     def _find_split_days(self, since: datetime, first: datetime, last: datetime) -> list[datetime]:
-        """Return the archived days that are not completely removed, not completely in the window, or in two buckets.
-
-        ``first`` and ``last`` are the first and the last archived day in the window.
-        """
+        """Return the archived days that are not removed, not completely in the window, or in two buckets."""
         grid, until = self._request.bucket, self._request.until
         window = in_window(since, until)
         if grid is not None and grid.length < DAY:
@@ -325,10 +322,7 @@ class TrendQuery:
     def _sums(
         self, connection: Connection, measure: Measure, grouping: Grouping, parts: WindowParts
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield sums over the parts of a window.
-
-        Rollups that cover whole buckets are not added up in SQL, because there is little to add up.
-        """
+        """Yield sums over the parts of a window. SQL does not add up rollups of whole buckets, which are few."""
         is_archive = connection.dialect.name == ARCHIVE
         raw = [(0, run) for run in parts.raw]  # the length 0 stands for rows; in a statement, they precede rollups
         # A database can only use its index for a single range, so each range is a part of a statement. In the archive,
@@ -351,9 +345,6 @@ class TrendQuery:
             yield from map(tuple, connection.execute(statement, parameters, execution_options=options).all())
 
     def _is_bucket(self, span: int) -> bool:
-        """Return whether a rollup of this length covers a whole bucket.
-
-        Rollups by label are also split by route, so each covers only part of a bucket unless one route is selected.
-        """
+        """Return whether a rollup covers a whole bucket. Those by label are also split by route."""
         are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
         return self._request.bucket is not None and abs(span) == self._request.bucket.length and not are_parts

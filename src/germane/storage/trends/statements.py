@@ -180,10 +180,7 @@ def compiled_sums(engine: Engine) -> LRUCache[Any, Any]:
 
 @cache
 def _literal_sums(measure: Measure, dialect: str) -> tuple[Sequence[Label[Any]], Sequence[Label[Any]]]:
-    """Return the sums over rows and over rollups as literal SQL.
-
-    Each part of a statement repeats them, and compiling them again would take most of the time to compile a statement.
-    """
+    """Return the sums as literal SQL, because compiling them again for each part would take most of the time."""
     compiler: dict[str, Any] = {
         "dialect": registry.load(archive.REGISTERED_NAME if dialect == archive.NAME else dialect)(),
         "compile_kwargs": {"literal_binds": True},
@@ -248,9 +245,5 @@ def _equal(table: Any, grouping: Grouping) -> list[ColumnElement[bool]]:
 
 
 def _plain(keys: Sequence[Any]) -> list[Any]:
-    """Return the GROUP BY columns.
-
-    Labeled expressions are referenced by name, because an expression repeated with different bind parameters does not
-    match its SELECT column.
-    """
+    """Return GROUP BY columns by name: a repeated expression with other parameters matches no SELECT column."""
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]

@@ -111,10 +111,8 @@ def _load_newest(
     bound: int,
     indexed: Sequence[ColumnElement[bool]] = (),
 ) -> tuple[list[tuple[int, float]], datetime | None, datetime | None]:
-    """Return the newest values with their times in seconds since 1970, and two times if the window was truncated.
-
-    They are the newest time that was not read, and the start of what was read. The database and the archive are each
-    read back to the row after its newest ``bound`` rows.
+    """Return the newest values with their times, and, if ``bound`` truncated the window, the newest time that was not
+    read and the start of what was read.
     """
     moment, (since, until) = columns[0], window
     pairs: list[tuple[int, float]] = []

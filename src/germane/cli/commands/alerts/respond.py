@@ -92,11 +92,7 @@ def command(
 
 
 def _check_options(action: str, ids: tuple[str, ...], options: Mapping[str, object]) -> None:
-    """Check that the ids and options belong to the action.
-
-    Raises:
-        click.UsageError: One is missing, or belongs to another action.
-    """
+    """Check that the ids and options belong to the action."""
     for name, value in options.items():
         if value is not None and name not in _OPTIONS[action]:
             actions = " and ".join(other for other, names in _OPTIONS.items() if name in names)

@@ -122,10 +122,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
 
 
 async def _check_models(scorer_set: ScorerSet) -> list[Finding]:
-    """Send a small request to the judge and to the embedder.
-
-    Only the servers can validate the key and the model.
-    """
+    """Send a small request to the judge and to the embedder: only the servers can validate the key and the model."""
     findings: list[Finding] = []
     try:
         if scorer_set.judge is not None:
@@ -203,9 +200,8 @@ def _check_backlog(
     *,
     is_limited: bool,
 ) -> Iterator[Finding]:
-    """Report each scorer whose backlog takes too long to clear.
-
-    Each scorer is measured at its own rate. An overall rate would hide a slow scorer behind a fast one.
+    """Report each scorer whose backlog takes too long to clear, at its own rate: a fast scorer must not hide a slow
+    one.
     """
     now, rates = store.now(), store.backlog.load_throughput()
     lease = timedelta(seconds=settings.task_lease)

@@ -177,10 +177,7 @@ def format_text(report: ReportData, verdict: str, terminal: Terminal, people: st
 
 
 def _threshold_exit_code(report: ReportData, fail_under: float) -> int:
-    """Return the exit code for ``--fail-under``, based on the newest fingerprint of each route.
-
-    Scores from earlier judges do not count.
-    """
+    """Return the exit code for ``--fail-under``. Only scores of the newest fingerprint of each route count."""
     newest = [summary for summary in report.summaries if summary.newest]
     checked = [summary for summary in newest if summary.n >= MIN_SAMPLES]
     if any(summary.mean < fail_under for summary in checked):

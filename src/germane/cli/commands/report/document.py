@@ -106,10 +106,7 @@ def load_style() -> str:
 def _trend_sections(
     store: TrackingStore, report: ReportData, view: ViewParams, newest: Sequence[RouteSummary]
 ) -> Iterator[Section]:
-    """Yield one section with a chart for each service and scorer that has scores in the window.
-
-    The service and scorer shown on the overview come first.
-    """
+    """Yield a section with a chart for each service and scorer with scores, the ones on the overview first."""
     pairs = {(summary.service, summary.scorer) for summary in newest}
     first = (view.service, view.scorer)
     ordered = sorted(pairs, key=lambda pair: (pair != first, pair[0] != view.service, pair))

@@ -205,11 +205,7 @@ def _create_plan(
     requested: Sequence[str],
     limit: int,
 ) -> RescorePlan:
-    """Select answers and scorers.
-
-    Raises:
-        UsageError: A requested scorer is not running.
-    """
+    """Select answers and scorers. A scorer that was requested must be running."""
     fingerprints = insights.available_scorers(store)
     has_workers = bool(fingerprints)
     if not has_workers:

@@ -207,11 +207,7 @@ def _load_from_store(store: TrackingStore, per_day: float | None) -> EstimateBas
 
 
 def _select_scorers(settings: Settings, *, has_server: bool) -> tuple[list[str], list[str]]:
-    """Return the built-in scorers that the estimate covers, and the custom ones, which it does not.
-
-    Raises:
-        SettingsError: A scorer does not exist.
-    """
+    """Return the built-in scorers that the estimate covers, and the custom ones, which it does not."""
     from germane.scorers import build_scorers, default_scorer_names
 
     names = settings.scorers

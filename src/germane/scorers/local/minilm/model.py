@@ -129,10 +129,7 @@ def _load_session(weights: Path, pid: int) -> Any:  # noqa: ARG001 - as above
 
 
 def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of indexes of texts with similar lengths.
-
-    A batch is padded to its longest text, which comes last.
-    """
+    """Yield batches of indexes of texts of similar lengths, because each is padded to its longest text, the last."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and lengths[index] * (len(batch) + 1) > MAX_BATCH_TOKENS:
