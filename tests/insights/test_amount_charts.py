@@ -71,9 +71,7 @@ def test_the_table_of_an_amount_chart_links_each_amount_to_its_answers() -> None
     figure = amount_figure(chart([Amount(SINCE + hour * HOUR, hour + 0.5, 30 + hour) for hour in range(3)]))
     rows = re.findall(r"<tr><th scope=\"row\"><a href=\"([^\"]+)\">.*?</tr>", figure)
 
-    assert [
-        re.findall(r'<td class="end">([^<]+)</td>', row) for row in re.findall(r'<tr><th scope="row".*?</tr>', figure)
-    ] == [
+    assert [re.findall("<td>([^<]+)</td>", row) for row in re.findall(r'<tr><th scope="row".*?</tr>', figure)] == [
         ["2.5 s", "2.5 s", "32"],
         ["1.5 s", "1.5 s", "31"],
         ["0.5 s", "0.5 s", "30"],
@@ -88,7 +86,7 @@ def test_sums_are_drawn_as_bars_with_a_text_alternative() -> None:
     figure = amount_figure(chart(amounts[1:], kind="bars", series=[("cost", amounts[1:])], format_amount=format_usd))
     (wide, _) = pictures(figure)
 
-    assert sum(element.get("class") == "total" for element in wide.iter()) == 2
+    assert [element.get("d", "").count("M") for element in wide.iter() if element.get("class") == "total"] == [2]
     assert "cost: last $1.00 (n=3), highest $4.00 (n=7)." in figure
 
 

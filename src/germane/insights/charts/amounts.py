@@ -19,6 +19,7 @@ from germane.insights.charts.trend import (
     FOOT_HEIGHT,
     NARROW,
     draw_bars,
+    draw_columns,
     draw_steps,
     draw_time_axis,
 )
@@ -76,7 +77,7 @@ def amount_figure(chart: AmountChart) -> Markup:
         start = format_time(amount.start, chart.zone)
         linked = tag("a", start, href=f"{chart.answers}&{urlencode(window)}") if chart.answers else start
         cells = [*(chart.format_amount(each[index].value) for _, each in chart.series), f"{amount.n:,}"]
-        rows.append(tag("tr", tag("th", linked, scope="row"), *(tag("td", cell, class_="end") for cell in cells)))
+        rows.append(tag("tr", tag("th", linked, scope="row"), *(tag("td", cell) for cell in cells)))
     headings = ("From", *(name for name, _ in chart.series), "n")
     values = details(table(chart.title, headings, rows))
     return tag("figure", legend(keys), *pictures, values, class_="chart")
@@ -95,7 +96,8 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     strip = replace(edge, top=height - FOOT_HEIGHT - BARS_HEIGHT, bottom=height - FOOT_HEIGHT)
     lines = [_points(amounts, top, edge, chart.bucket) for _, amounts in chart.series]
     if chart.kind == "bars":
-        marks = concat(*(_draw_bar(point, plot, chart.bucket) for point in lines[0]))
+        bars = [(point, plot.bottom - plot.y(point.mean)) for point in lines[0]]
+        marks = draw_columns(bars, plot, chart.bucket, "total")
     else:
         first, *others = [draw_steps(line, plot, chart.bucket)[1] for line in lines]
         marks = concat(*(tag("g", line, class_="second") for line in others), first)
@@ -134,14 +136,6 @@ def _points(amounts: Sequence[Amount], top: float, plot: Plot, bucket: timedelta
         for amount in amounts
     ]
     return [point for point in points if plot.shows(point, bucket)]
-
-
-def _draw_bar(point: Point, plot: Plot, bucket: timedelta) -> Markup:
-    left, right = plot.sides(point, bucket)
-    inset, y = min((right - left) * 0.14, 6.0), plot.y(point.mean)
-    return tag(
-        "rect", class_="total", x=left + inset, y=y, width=right - left - 2 * inset, height=max(1.0, plot.bottom - y)
-    )
 
 
 def _describe(chart: AmountChart) -> str:

@@ -87,7 +87,7 @@ def _trend_table(chart: TrendChart) -> Markup:
             window = {"since": point.start.isoformat(), "until": point.until(chart.bucket).isoformat()}
             start = tag("a", start, href=f"{chart.root}{chart.answers}&{urlencode(window)}")
         head = tag("th", start, judge, scope="row")
-        rows.append(tag("tr", head, *(tag("td", cell, class_="end") for cell in cells)))
+        rows.append(tag("tr", head, *(tag("td", cell) for cell in cells)))
     items = []
     for marker in chart.markers:
         name = tag("bdi", marker.label)
@@ -112,7 +112,7 @@ def format_time(moment: datetime, zone: tzinfo | None) -> Markup:
 def table(caption: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:
     """Return a table of a chart's values that scrolls within the page."""
     first, *others = headings
-    cells = [tag("th", heading, scope="col", class_="end") for heading in others]
+    cells = [tag("th", heading, scope="col") for heading in others]
     head = tag("thead", tag("tr", tag("th", first, scope="col"), *cells))
     table = tag("table", tag("caption", caption, class_="hidden"), head, tag("tbody", *rows), class_="dense")
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{caption}, as a table")
@@ -141,7 +141,7 @@ def histogram_figure(
     rows = []
     for bar, shares in enumerate(zip(bar_shares(now), bar_shares(before), strict=True)):
         head = tag("th", f"{bar / BARS:.2f}{DASH}{(bar + 1) / BARS:.2f}", scope="row")
-        rows.append(tag("tr", head, *(tag("td", format_percent(share), class_="end") for share in shares[: len(keys)])))
+        rows.append(tag("tr", head, *(tag("td", format_percent(share)) for share in shares[: len(keys)])))
     picture = histogram_svg(now, before, title=title, name=name, css_class="spread", low_below=low_below)
     values = details(table(title, ("Score", *names[: len(keys)]), rows))
     return tag("figure", legend(keys), picture, values, class_="chart")

@@ -338,18 +338,17 @@ def _draw_labeled_baseline(plot: Plot, level: float | None, name: str, layout: L
 def draw_time_axis(plot: Plot, strip: Plot, layout: Layout, zone: tzinfo | None) -> Markup:
     """Draw the time axis below the bars, with dates and the end of the window."""
     limit = int((plot.right - plot.left) // layout.tick_width)
-    parts = [tag("line", class_="edge", x1=plot.left, x2=plot.right, y1=strip.bottom, y2=strip.bottom)]
+    parts, path = [], f"M{format_number(plot.left)} {format_number(strip.bottom)}H{format_number(plot.right)}"
     for at, label, is_day in axis_ticks(plot.since, plot.until, zone, limit):
         x = plot.x(at)
         if x < layout.tick_width / 2 - 6:  # the label would extend past the left edge of the picture
             continue
-        parts.append(tag("line", class_="edge", x1=x, x2=x, y1=strip.bottom, y2=strip.bottom + 4))
-        css_class = "day" if is_day else None
-        parts.append(tag("text", label, class_=css_class, x=x, y=strip.bottom + 18, text_anchor="middle"))
+        path += f"M{format_number(x)} {format_number(strip.bottom)}v4"
+        parts.append(tag("text", label, class_="day" if is_day else None, x=x, y=strip.bottom + 18))
     local = plot.until.astimezone(zone)
     end = f"until {local.day} {local:%b %Y, %H:%M %Z}"
-    parts.append(tag("text", end, x=plot.right, y=strip.bottom + 36, text_anchor="end"))
-    return concat(*parts)
+    until = tag("text", end, x=plot.right, y=strip.bottom + 36, text_anchor="end")
+    return concat(tag("path", class_="edge", d=path), tag("g", *parts, text_anchor="middle"), until)
 
 
 def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta, failing: Sequence[Point] = ()) -> str:
@@ -409,15 +408,23 @@ def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta, layout: La
         counts[first] = counts.get(first, 0) + point.n
     largest = max(counts.values(), default=0)
     parts = [tag("text", "n", x=plot.left - 7, y=plot.bottom - 2, text_anchor="end")]
-    for point, count in counts.items() if largest else ():
-        left, right = plot.sides(point, bucket)
-        inset, height = min((right - left) * 0.14, 6.0), max(1.0, (plot.bottom - plot.top) * (count / largest))
-        size = {"width": right - left - 2 * inset, "height": height}
-        parts.append(tag("rect", class_="bar-n", x=left + inset, y=plot.bottom - height, **size))
+    bars = [(point, (plot.bottom - plot.top) * (count / largest)) for point, count in counts.items() if largest]
+    parts.append(draw_columns(bars, plot, bucket, "bar-n"))
     size_, unit = next(((size, unit) for size, unit in ((1_000_000, "M"), (1_000, "k")) if largest >= size), (1, ""))
     compact = f"{largest / size_:.1f}".removesuffix(".0") + unit
     text = fit_text(f"\u2264 {compact}", layout.right - 8, layout.font_size)
     return concat(*parts, tag("text", text, x=plot.right + 6, y=plot.top + 10))
+
+
+def draw_columns(bars: Iterable[tuple[Point, float]], plot: Plot, bucket: timedelta, css_class: str) -> Markup:
+    """Draw bars of the given heights, at least one unit high, as one path."""
+    path = ""
+    for point, height in bars:
+        left, right = plot.sides(point, bucket)
+        inset, up = min((right - left) * 0.14, 6.0), format_number(max(1.0, height))
+        width = format_number(right - left - 2 * inset)
+        path += f"M{format_number(left + inset)} {format_number(plot.bottom)}v-{up}h{width}v{up}"
+    return tag("path", class_=css_class, d=path) if path else Markup("")
 
 
 def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
