@@ -26,6 +26,7 @@ def key(monkeypatch: pytest.MonkeyPatch, alone: None) -> None:
     """An API key that is never used, because no request is sent."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("GERMANE_ANCHORS", "0")
 
 
 def exchanges(store: TrackingStore, count: int, *, hours: float = 30, **given: Any) -> list[Exchange]:
@@ -64,6 +65,27 @@ def test_an_estimate_is_based_on_the_last_24_hours(call: Call, store: TrackingSt
     )
     assert found["output_tokens_source"] == "assumed"
     assert ended.content["judge"] == {"model": "gpt-4o-mini", "price": {"input": 0.15, "output": 0.6}}
+
+
+def test_an_estimate_includes_the_anchors_of_scorers_with_a_judge(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They are scored again every day, regardless of the sample rate, but not when a file is scored once."""
+    monkeypatch.setenv("GERMANE_ANCHORS", "50")
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "0.5")
+    names = ("--scorer", "faithfulness", "--scorer", "context_coverage")
+    ended = call("score", "--estimate", "--json", "--per-day", "100", *names)
+    assert (ended.content["scored"], ended.content["anchors"]) == (50, 50)
+    assert scorer(ended, "faithfulness")["requests"] == pytest.approx(100, abs=1e-9)
+    assert scorer(ended, "context_coverage")["requests"] == 0
+    out = call("score", "--estimate", "--per-day", "100", *names).out
+    assert "Included: 50 answers that each scorer with a judge scores again every day" in out
+
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"question": "Why?", "answer": "Because the lamp is broken."}\n')
+    assert call("score", str(path), "--estimate", "--json").content["anchors"] == 0
+    monkeypatch.setenv("GERMANE_ERASE_AFTER_SCORING", "true")
+    assert call("score", "--estimate", "--json", "--per-day", "100").content["anchors"] == 0
 
 
 def test_traffic_of_less_than_a_day_is_extrapolated(call: Call, store: TrackingStore) -> None:

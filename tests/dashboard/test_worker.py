@@ -285,6 +285,19 @@ def test_judge_usage_is_shown_by_day(own_seeded: TrackingStore) -> None:
     assert "This process's limits: 60 requests per minute" in text
 
 
+def test_anchors_are_shown_with_the_judge_usage(own_seeded: TrackingStore) -> None:
+    """They are requests that no answer of the window explains."""
+    assert own_seeded.anchors.refill("answer_relevancy", 12, text_lifetime=timedelta(days=365)).active == 12
+    own_seeded.anchors.start_round("answer_relevancy", "daily")
+    with open_dashboard(own_seeded) as client:
+        text = words(client.get("/worker").text)
+
+    assert (
+        "Answer relevancy scores 12 answers again every day to watch its judge: 0 with a baseline, last round" in text
+    )
+    assert ", 12 waiting" in text
+
+
 def test_the_sampling_panel_names_the_source_of_its_counts(seeded: TrackingStore) -> None:
     """The panel shows this process's settings, and the sampling decisions for the newest answers."""
     with open_dashboard(seeded, sample_rate=0.25) as client:

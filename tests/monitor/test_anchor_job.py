@@ -152,6 +152,7 @@ def start(url: str, stack: ExitStack, time: Time) -> Callable[..., Process]:
     return start
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_anchors_are_scored_once_a_day_against_the_mean_of_five_fresh_scores(start: Callable[..., Process]) -> None:
     """They wait for enough answers, and cover the range of scores. The score of the answer itself never counts."""
     process = start()
@@ -276,6 +277,22 @@ def test_anchors_whose_text_will_be_erased_are_replaced_in_time(start: Callable[
     assert len(first & {row.exchange_id for row in process.active}) == SIZE - 4
 
 
+def test_retired_anchors_are_deleted_with_the_scores(start: Callable[..., Process]) -> None:
+    """Retention deletes them after as long a time as exchanges."""
+    process = start(retention={"text_days": 3650})
+    process.learn()
+    process.store.anchors.restart(NAME)
+    process.run(DAY)
+    retention = process.store.retention
+    retention.prune(before=process.time.now - 2 * DAY)
+    assert len(process.anchors) == 2 * SIZE
+    retention.prune(before=process.time.now)
+    assert process.anchors == process.active
+    assert [row.retired_at for row in process.anchors] == [None] * SIZE
+    assert {row.anchor_id for row in process.scores} == {row.id for row in process.active}
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_reported_change_of_the_judge_starts_a_round_and_new_baselines(start: Callable[..., Process]) -> None:
     """The old baselines stay, with the first scores by the new judge, so that the shift can be computed."""
     process = start()

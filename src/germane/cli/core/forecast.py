@@ -104,8 +104,11 @@ async def forecast_usage(
     sample: Sequence[Exchange],
     count: float,
     usages: Mapping[str, ScorerUsage],
+    anchors: int = 0,
 ) -> list[ScorerForecast]:
     """Forecast each scorer's usage for ``count`` exchanges like those in the sample.
+
+    A scorer that uses a judge scores another ``anchors`` exchanges.
 
     Raises:
         SettingsError: A scorer is not built in, or its options are invalid.
@@ -124,7 +127,7 @@ async def forecast_usage(
             if exchange.status == "ok":  # incomplete answers are not scored
                 await run_scorer(scorer, exchange)
             judged += estimate.requests > requests_before
-        estimate, factor = estimate.since(initial), count / max(1, len(sample))
+        estimate, factor = estimate.since(initial), (count + (anchors if judged else 0)) / max(1, len(sample))
         input_tokens, embedded_tokens = estimate.input_tokens * factor, estimate.embedded_tokens * factor
         output_tokens = (estimate.output_tokens if usage is None else judged * usage.output_tokens) * factor
         forecasts.append(

@@ -51,6 +51,7 @@ _EXCHANGE_STEPS: Final[tuple[OrphanStep, ...]] = (
 _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
     expire.delete_traces,
     expire.delete_budget_days,
+    expire.delete_anchors,
     expire.delete_alerts,
     expire.delete_notifications,
     expire.delete_silences,

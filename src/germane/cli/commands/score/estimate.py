@@ -73,6 +73,8 @@ class CostEstimate:
     scorers: Sequence[ScorerForecast]
     total: ScorerForecast
     notes: Sequence[str]
+    anchors: int
+    """Number of answers that each scorer with a judge scores again every day; included in its usage."""
 
     def as_dict(self) -> Mapping[str, Any]:
         """Return the estimate as a dict for JSON output."""
@@ -84,6 +86,7 @@ class CostEstimate:
             "is_daily": basis.is_daily,
             "sample_rate": self.sample_rate,
             "scored": basis.exchanges * self.sample_rate,
+            "anchors": self.anchors,
             "traffic_source": basis.traffic_source,
             "sample": {"source": basis.sample_source, "exchanges": len(basis.sample), "max_exchanges": SAMPLE_SIZE},
             "judge": {"model": models.judge, "price": models.judge_price and models.judge_price.model_dump()},
@@ -117,8 +120,10 @@ def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge
     names, custom = _select_scorers(settings, has_server=has_server)
     models = find_model_prices(settings, has_server=has_server)
     share = settings.sample_rate if basis.is_daily and settings.budget is None else 1.0  # a budget has no fixed rate
+    count = basis.exchanges * share
+    anchors = settings.anchors if count and basis.is_daily and not settings.erase_after_scoring else 0
     forecasts = asyncio.run(
-        forecast_usage(names, settings, models, sample=basis.sample, count=basis.exchanges * share, usages=basis.usages)
+        forecast_usage(names, settings, models, sample=basis.sample, count=count, usages=basis.usages, anchors=anchors)
     )
     total = sum_forecasts(forecasts)
     notes = _describe_unknown_prices(models, forecasts)
@@ -126,7 +131,15 @@ def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge
         notes += _describe_exceeded_limits(total, settings)
     if custom:
         notes.append(f"custom scorers are not included: {', '.join(map(sanitize.line, custom))}")
-    estimate = CostEstimate(sample_rate=share, basis=basis, models=models, scorers=forecasts, total=total, notes=notes)
+    estimate = CostEstimate(
+        sample_rate=share,
+        basis=basis,
+        models=models,
+        scorers=forecasts,
+        total=total,
+        notes=notes,
+        anchors=anchors if total.requests else 0,
+    )
     if wants_json():
         print_json(estimate.as_dict())
     else:
@@ -286,6 +299,9 @@ def _print(estimate: CostEstimate) -> None:
             f"Output tokens for {', '.join(assumed)} are estimated as {OUTPUT_TOKEN_FACTOR} times the shortest reply "
             f"plus {EXTRA_OUTPUT_TOKENS}. Reasoning models generate many more."
         )
+    if estimate.anchors:
+        times = "answers that each scorer with a judge scores again every day to watch the judge (see anchors)"
+        click.echo(f"Included: {estimate.anchors} {times}.")
     click.echo("Not included: retries after failures, and savings from identical exchanges or requests.")
     for note in estimate.notes:
         click.echo(f"note: {note}")
