@@ -70,7 +70,7 @@ def _described(path: tuple[str, ...], command: click.Command, context: click.Con
 
 def _schemas(name: str) -> Iterator[tuple[str, str]]:
     """Yield the command lines that print JSON with a schema, and the files."""
-    for option in ("", "-estimate", "-undelivered"):
+    for option in ("", "-compare", "-estimate", "-undelivered"):
         file = f"{name}{option}.json"
         if (SCHEMAS / file).exists():
             flag = f" --{option[1:]}" if option else ""

@@ -20,6 +20,7 @@ from .report import summary_to_dict as summary_to_dict
 from .report import unscored_rows as unscored_rows
 from .report import usage_sentence as usage_sentence
 from .rescoring import run_rescoring as run_rescoring
+from .rescoring import score_unstored as score_unstored
 from .result import Evaluation as Evaluation
 from .rows import read_rows as read_rows
 from .run import aevaluate as aevaluate

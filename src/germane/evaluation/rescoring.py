@@ -25,6 +25,7 @@ from germane.evaluation.partitions import (
 )
 from germane.evaluation.progress import RunUsage, show_progress
 from germane.evaluation.scoring import is_final, partition_concurrency, partition_scorer
+from germane.exchange import Exchange
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import EligibilityChecker, shared_rate_limiter
 from germane.score import Score, UnscoredReason
@@ -131,6 +132,43 @@ def run_rescoring(
     store.history.finish_run(run.id)
     finished = replace(store.history.get_run(run.id), waiting=waiting)
     return finished, replace(usage, seconds=time.perf_counter() - started)
+
+
+def score_unstored(
+    store: TrackingStore,
+    settings: Settings,
+    scorer: str,
+    exchanges: Sequence[Exchange],
+    *,
+    progress: bool | None = None,
+) -> tuple[list[Score], RunUsage]:
+    """Score exchanges with one scorer, within the budget and the rate limits, and return the scores without storing
+    them.
+
+    Raises:
+        RunStopped: The budget is exhausted, or a server rejects all requests.
+        GermaneError: The judge has not responded for a minute.
+    """
+
+    async def run() -> tuple[list[Score], RunUsage]:
+        scorer_set = build_scorers(settings, [scorer], rate_limiter=shared_rate_limiter(settings, store))
+        try:
+            dataset = partition_scorer(scorer_set, settings)
+            concurrency = partition_concurrency(scorer_set, settings.concurrency, len(exchanges))
+            with show_progress(progress, len(exchanges)) as report:
+                scored = await dataset.score_all(
+                    exchanges, concurrency=concurrency, on_row_done=lambda: report(dataset.usage)
+                )
+            scores = [each[scorer] for each in scored]
+            interruption = find_interruption(dataset, scorer_set, scores)
+        finally:
+            await scorer_set.aclose()
+        if interruption is not None:
+            raise interruption
+        return scores, dataset.usage
+
+    with suppress_tracing(), suppressed_loggers():
+        return asyncio.run(run())
 
 
 def rescore_partition(job: RescoreJob, part: PartitionPart) -> RescoreOutcome | Held:

@@ -1,6 +1,7 @@
 from .anchors import JudgeShift as JudgeShift
 from .anchors import estimate_shift as estimate_shift
 from .anchors import find_judge_shift as find_judge_shift
+from .anchors import weighted_shift as weighted_shift
 from .change_point import TimedMean as TimedMean
 from .change_point import find_change as find_change
 from .change_point import find_latest_fall as find_latest_fall

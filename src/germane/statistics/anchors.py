@@ -11,7 +11,7 @@ Robust CUSUM, Communications in Statistics 11, 1982 (limited steps).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -87,17 +87,27 @@ def estimate_shift(old: Floats, new: Floats, baseline_counts: Floats) -> JudgeSh
     return _measure(np.atleast_2d(new) - old, baseline_counts, 0)
 
 
+def weighted_shift(differences: Floats, weights: Floats) -> JudgeShift | None:
+    """Return the weighted mean difference between two judges on the same answers, or None with fewer than 10.
+
+    Args:
+        differences: New minus old score of each answer.
+        weights: 1 / the probability with which each answer was drawn.
+    """
+    if len(differences) < MIN_ANCHORS:
+        return None
+    size, error = _weighted_mean(differences, weights)
+    half = t_quantile(len(differences) - 1) * error
+    return JudgeShift(size=size, interval=(size - half, size + half), since_round=0, n=len(differences))
+
+
 def _measure(differences: Floats, baseline_counts: Floats, since_round: int) -> JudgeShift | None:
     """Return the mean over anchors. The errors of their baselines contribute to the spread of anchors."""
     counts = (~np.isnan(differences)).sum(axis=0)
     seen = counts > 0
-    n = int(seen.sum())
-    if n < MIN_ANCHORS:
-        return None
     means = np.nansum(differences[:, seen], axis=0) / counts[seen]
-    size, error = _weighted_mean(means, 1 / (1 / counts[seen] + 1 / baseline_counts[seen]))
-    half = t_quantile(n - 1) * error
-    return JudgeShift(size=size, interval=(size - half, size + half), since_round=since_round, n=n)
+    shift = weighted_shift(means, 1 / (1 / counts[seen] + 1 / baseline_counts[seen]))
+    return shift and replace(shift, since_round=since_round)
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:

@@ -29,12 +29,13 @@ from sqlalchemy import (
 
 from germane.annotation import Feedback, mean_label
 from germane.errors import UsageError
+from germane.exchange import Exchange
 from germane.sanitize import clean_text
 from germane.storage.archive.reader import open_exchanges
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import Conditions, count_rows, matching, within
 from germane.storage.db.functions import is_one_of
-from germane.storage.db.mappers import MAX_IDS_PER_STATEMENT
+from germane.storage.db.mappers import EXCHANGES, MAX_IDS_PER_STATEMENT, batched
 from germane.storage.db.tables import exchange, feedback, label_draw, score
 from germane.storage.queue.feedback import LABELS
 
@@ -172,6 +173,24 @@ class LabelDraws(StoreComponent):
             with self._database.write() as connection:
                 wave = frame.write_wave(connection, drawn, random, self._context.now(connection))
         return self.get_wave(wave)
+
+    def sample(self, population: LabelPopulation, count: int) -> list[tuple[Exchange, float]]:
+        """Return a random sample of the answers of which a wave could be drawn, without drawing one.
+
+        Each answer comes with its probability of being scored and drawn.
+        """
+        import numpy as np
+
+        with self._database.read(snapshot=True) as connection:
+            drawn = _SamplingFrame(connection, population).sample(count, np.random.default_rng())
+            query = select(exchange, score.c.id.label("score_id"))
+            query = query.join(score, score.c.exchange_id == exchange.c.id)
+            rows = [
+                row
+                for ids in batched(list(drawn))
+                for row in connection.execute(query.where(score.c.id.in_(ids))).mappings()
+            ]
+        return [(EXCHANGES.decode(row), drawn[row["score_id"]]) for row in rows]
 
     def list_waves(self, *, scorer: str | None = None, limit: int = 20) -> list[LabelWave]:
         """Return the waves that were drawn last, newest first."""

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from germane import insights, storage
+from germane.cli.commands.rescore.comparing import compare_judges
 from germane.cli.commands.rescore.engine import (
     continue_run,
     current_fingerprints,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 ANSWERS_PER_TRANSACTION: Final = 500
 SAMPLE_SIZE: Final = 20
 """Maximum number of answers in the sample for estimating requests."""
+COMPARED: Final = 200
+"""Default number of answers for ``--compare``."""
 ANY_REASON: Final = "any"
 FAILURE_REASONS: Final = sorted(reason.value for reason in UnscoredReason if reason.state == "failed")
 _OUTCOMES: Final = {
@@ -66,6 +69,10 @@ _OUTCOMES: Final = {
 @click.option("--all", "everything", is_flag=True, help="All answers, even without a score. Requires --engine.")
 @engine_option
 @click.option("--resume", metavar="RUN", help="Continue a run that did not finish.")
+@click.option(
+    "--compare", is_flag=True, help="Compare with the judge in --judge, on a random sample of --limit answers."
+)
+@click.option("--judge", metavar="MODEL", help="Another model on the judge's server, for --compare.")
 @click.option("--estimate", is_flag=True, help="Only show what would be scored, and the estimated cost.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
@@ -80,7 +87,9 @@ def command(
     everything: bool,  # noqa: FBT001
     engine: EngineOptions | None,
     resume: str | None,
-    estimate: bool,  # noqa: FBT001 - click passes it by name
+    compare: bool,  # noqa: FBT001 - click passes it by name
+    judge: str | None,
+    estimate: bool,  # noqa: FBT001
     yes: bool,  # noqa: FBT001
 ) -> None:
     """Queue answers to be rescored, or rescore them on an engine.
@@ -91,7 +100,28 @@ def command(
 
     With --engine, this command scores them itself, in partitions on many processes. It can score any number of answers,
     and continues where it stopped if it is interrupted.
+
+    With --compare, another judge scores a random sample, and nothing is stored. The output shows by how much each route
+    would move, whether both judges rank the answers alike, how well each agrees with labels, and what they cost.
     """
+    is_limited = context.get_parameter_source("limit") is ParameterSource.COMMANDLINE
+    if judge is not None or compare:
+        if any((judge is None, not compare, estimate, everything, engine, resume, failed, below is not None)):
+            raise click.UsageError(
+                "--compare needs --judge, and takes only --since, --route, --scorer, --limit and --yes"
+            )
+        with open_store(check_names=False) as store:
+            compare_judges(
+                store,
+                load_command_settings(),
+                judge=judge or "",
+                scorers=scorers,
+                since=since,
+                route=route,
+                limit=limit if is_limited else COMPARED,
+                confirmed=yes,
+            )
+        return
     now = datetime.now(UTC)  # before anything slow, because relative times were computed just before
     if (below is not None) + (failed is not None) + everything > 1:
         raise click.UsageError("--below, --failed and --all select different answers; use only one of them")
@@ -99,7 +129,7 @@ def command(
         engine = engine or EngineOptions()
     if engine is None:
         require_engine(all=everything)
-    elif context.get_parameter_source("limit") is ParameterSource.COMMANDLINE:
+    elif is_limited:
         raise click.UsageError("--limit does not apply with --engine; choose a shorter window with --since")
     settings = load_command_settings()
     if engine is not None:
