@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.insights.charts import LabeledBand
 from germane.settings import SCORE_RULES
-from germane.statistics import WeightedSums, estimate_labeled_mean, labels_for
 from germane.storage import AnswerFilter, DrawnCounts, DrawnLabel, LabelWave, TrackingStore
 
 if TYPE_CHECKING:
-    from germane.statistics import LabeledMean
+    from germane.statistics import LabeledMean, WeightedSums
 
 MAX_WAVES: Final = 50
 """Maximum number of waves, newest first, that are searched for an estimate."""
@@ -69,6 +68,8 @@ class LabeledWindow:
         """Number of additional labels that would halve the interval; None if more labels cannot do this."""
         if self.estimate is None:
             return None
+        from germane.statistics import labels_for
+
         total = labels_for(self.estimate.half_width / 2, self.estimate)
         return None if total is None else total - self.estimate.n
 
@@ -186,7 +187,9 @@ def _load_windows(store: TrackingStore, scorer: str | None) -> Iterator[_Labeled
 
 def _estimate(labels: Iterable[DrawnLabel], sums: dict[Stratum, WeightedSums]) -> LabeledMean | None:
     """Return the estimate from labels of several routes. The labels of a route together stand for all its answers."""
-    import numpy as np
+    import numpy as np  # here, because most pages and reports have no labels to estimate from
+
+    from germane.statistics import estimate_labeled_mean
 
     usable = [label for label in labels if label.value is not None and (label.service, label.route) in sums]
     weights = list(label_weights(usable, sums))
