@@ -12,11 +12,11 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 from germane.annotation import EXTERNAL_FINGERPRINT
-from germane.insights.charts import LabeledBand
 from germane.settings import SCORE_RULES
 from germane.storage import AnswerFilter, DrawnCounts, DrawnLabel, LabelWave, TrackingStore
 
 if TYPE_CHECKING:
+    from germane.insights.charts import LabeledBand
     from germane.statistics import LabeledMean, WeightedSums
 
 MAX_WAVES: Final = 50
@@ -223,6 +223,8 @@ def labeled_band(window: LabeledWindow | None, scorer: str | None) -> LabeledBan
     """Return the estimate as a band on the chart of its scorer."""
     if window is None or window.estimate is None or window.scorer != scorer:
         return None
+    from germane.insights.charts import LabeledBand
+
     low, high = window.estimate.interval
     return LabeledBand(
         window.since, window.until, low, high, window.estimate.mean, is_outdated=window.outdated is not None
