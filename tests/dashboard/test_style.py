@@ -64,7 +64,7 @@ def test_every_color_is_a_variable_with_a_light_and_a_dark_value() -> None:
     rules = STYLE.split("}", 1)[1]
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b", rules)
     used = set(re.findall(r"var\(--([a-z-]+)\)", STYLE))
-    assert used - {"gap", "round", "mono"} <= set(COLOURS)
+    assert used - {"gap", "round", "mono", "mix"} <= set(COLOURS)
 
 
 def test_the_stylesheet_and_the_script_are_small() -> None:
