@@ -64,12 +64,15 @@ def test_rises_and_falls_are_found_alike(seed: int, size: float) -> None:
 
 @given(SEEDS, SIZES)
 def test_a_change_that_has_passed_is_forgotten(seed: int, size: float) -> None:
-    """A few rounds after the judge has returned to its old scores, there is no change any more."""
+    """A few rounds after the judge has returned to its old scores, there is no change until the next one."""
     values = differences(seed, 60, shift=size, at=10)
     values[40:] -= size
 
-    assert find_judge_shift(values[:40], fives()) is not None
-    assert find_judge_shift(values, fives()) is None
+    values[57:] += size
+
+    assert found_in(values[:40]).since_round == pytest.approx(10, abs=1)
+    assert find_judge_shift(values[:57], fives()) is None
+    assert found_in(values).since_round == pytest.approx(57, abs=1)
 
 
 @given(SEEDS, st.permutations(range(50)))
@@ -89,6 +92,14 @@ def test_a_small_difference_that_stays_is_no_change() -> None:
     assert find_judge_shift(values + 0.04, fives()) is not None
 
 
+def test_a_noisy_difference_counts_less() -> None:
+    """Beyond the dead band, half a standard error is no change. The standard error of these rounds is 0.02."""
+    spread = np.tile([-0.14, 0.14], 25)
+
+    assert find_judge_shift(np.tile(0.0299 + spread, (400, 1)), fives()) is None
+    assert find_judge_shift(np.tile(0.0310 + spread, (400, 1)), fives()) is not None
+
+
 def test_one_unusual_round_is_no_change() -> None:
     """The second one is."""
     values = differences(2, 30)
@@ -103,6 +114,9 @@ def test_a_judge_without_noise_is_watched_too() -> None:
     """Its standard error is 0."""
     values = np.zeros((20, 30))
     assert find_judge_shift(values, fives(30)) is None
+
+    values[17:] = -0.03
+    assert found_in(values).since_round == 17
 
     values[12:] = -0.05
     shift = found_in(values)
@@ -133,6 +147,7 @@ def test_rounds_with_few_scores_and_missing_scores_are_skipped() -> None:
     assert find_judge_shift(values[:20], fives()) is None
     assert find_judge_shift(np.full((9, 50), np.nan), fives()) is None
     assert find_judge_shift(np.full((9, 9), 0.5), fives(9)) is None
+    assert find_judge_shift(np.zeros((0, 50)), fives()) is None
 
 
 def test_replaced_anchors_have_their_own_columns() -> None:
@@ -168,6 +183,14 @@ def test_scores_with_less_noise_have_more_weight() -> None:
     assert shift is not None
     means, weights = np.repeat([0.5 / 3, 0.1], 10), np.repeat([1 / (1 / 3 + 1 / 5), 1 / 2], 10)
     assert shift.size == pytest.approx(np.average(means, weights=weights))
+
+
+def test_baselines_with_less_noise_have_more_weight_in_each_round() -> None:
+    """The mean over all anchors is 0.01, but those with one score in their baselines are half as important."""
+    values = np.tile(np.repeat([0.1, -0.08], 25), (60, 1))
+
+    assert find_judge_shift(values, fives()) is None
+    assert find_judge_shift(values, np.repeat([5.0, 1.0], 25)) is not None
 
 
 def test_the_shift_of_fewer_than_ten_anchors_is_unknown() -> None:

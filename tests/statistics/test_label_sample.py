@@ -49,6 +49,14 @@ def test_items_are_drawn_as_often_as_their_probability_says() -> None:
     assert drawn / 4000 == pytest.approx([0.25, 0.5, 1.0, 0.25, 1.0], abs=0.03)
 
 
+def test_an_item_with_slightly_more_than_its_share_is_certain() -> None:
+    """Its probability would be 1.2. The others share the other two places."""
+    indexes, probabilities = systematic_sample(np.array([1.0, 1.0, 2.0, 1.0]), 3, np.random.default_rng(1))
+
+    assert 2 in indexes
+    assert sorted(probabilities) == pytest.approx([2 / 3, 2 / 3, 1])
+
+
 def test_a_sample_is_spread_over_the_items_in_their_order() -> None:
     """One of ten equal items is drawn from each tenth."""
     indexes, _ = systematic_sample(np.ones(100), 10, np.random.default_rng(2))
@@ -75,6 +83,7 @@ def test_all_labels_are_allotted_within_the_limits(traffic: dict[str, float], co
         ({"a": 20, "b": 900, "c": 80}, 50, {"a": 10, "b": 30, "c": 10}),
         ({"a": 900, "b": 40, "c": 30, "d": 20, "e": 10}, 50, {"a": 26, "b": 6, "c": 6, "d": 6, "e": 6}),
         ({"a": 1, "b": 2, "c": 3}, 2, {"a": 0, "b": 1, "c": 1}),
+        ({"a": 100, "b": 1, "c": 1}, 3, {"a": 1, "b": 1, "c": 1}),
         ({}, 50, {}),
     ],
 )
@@ -89,3 +98,4 @@ def test_labels_that_a_route_cannot_use_go_to_the_others() -> None:
     """A route with four scored answers gets four labels."""
     assert allot({"a": 500, "b": 500, "c": 10}, 50, limits={"a": 4, "b": 100, "c": 100}) == {"a": 4, "b": 36, "c": 10}
     assert allot({"a": 600, "b": 400}, 10, minimum=2) == {"a": 6, "b": 4}
+    assert allot({"a": 53, "b": 24, "c": 23}, 7, minimum=1) == {"a": 3, "b": 2, "c": 2}

@@ -191,11 +191,20 @@ def test_rare_labels_widen_the_interval_but_not_the_mean(low: int, high: int, fe
         assert found.half_width < half / 2
 
 
+def test_labels_in_the_middle_are_on_neither_side() -> None:
+    """Forty answers that are partly right say nothing about how rare the others are."""
+    y = np.repeat([0.0, 0.5, 1.0], [4, 40, 4])
+    found = estimate(y, y, np.ones(48), sums_of(ALL, W))
+
+    assert (found.few_low, found.few_high) == (True, True)
+
+
 def test_the_interval_of_equal_labels_allows_for_others() -> None:
     """After 30 good answers out of 30, up to 11% of all answers may be bad."""
     found = estimate(np.ones(30), np.linspace(0.5, 1, 30), np.ones(30), sums_of(ALL, W))
 
     assert found.mean == pytest.approx(1)
+    assert found.slope == found.correlation == 0
     assert found.interval == pytest.approx((1 / (1 + 1.959964**2 / 30), 1))
 
 
@@ -209,10 +218,10 @@ def test_there_is_no_mean_of_fewer_than_twenty_labels() -> None:
 def test_the_suggested_number_of_labels_has_the_requested_width(seed: int) -> None:
     """The width of the present interval needs the present number, and half of it about four times as many or more."""
     y, f, v, _ = window(seed)
-    found = estimate(y, f, v, sums_of(np.tile(f, 2000), np.ones(len(f) * 2000)))
+    few, many = (estimate(y, f, v, sums_of(np.tile(f, times), np.ones(60 * times))) for times in (2, 2000))
+    half = labels_for(many.half_width / 2, many)
 
-    same, half = labels_for(found.half_width * (1 + 1e-9), found), labels_for(found.half_width / 2, found)
-    assert same == pytest.approx(60, abs=2)  # degrees of freedom are rounded down
+    assert labels_for(few.half_width * (1 + 1e-9), few) == labels_for(many.half_width * (1 + 1e-9), many) == 60
     assert half is not None
     assert 3.7 * 60 < half < 4.6 * 60
 

@@ -56,24 +56,20 @@ def find_judge_shift(differences: Floats, baseline_counts: Floats) -> JudgeShift
             anchor that replaced another has its own column.
         baseline_counts: The number of scores in each anchor's baseline.
     """
-    sums, since, means = {1: 0.0, -1: 0.0}, {1: 0, -1: 0}, np.full(len(differences), np.nan)
-    for number, row in enumerate(differences):
-        seen = ~np.isnan(row)
-        if seen.sum() < MIN_ANCHORS:
-            continue
-        means[number], error = _weighted_mean(row[seen], 1 / (1 + 1 / baseline_counts[seen]))
-        for sign, total in sums.items():
-            since[sign] = since[sign] if total else number
-            step = (sign * means[number] - DEAD_BAND) / max(error, _MIN_ERROR) - ALLOWANCE
-            sums[sign] = min(2 * THRESHOLD, max(0.0, total + min(MAX_STEP, step)))  # a passed change is soon forgotten
-    sign = max(sums, key=lambda each: sums[each])
-    if sums[sign] <= THRESHOLD:
-        return None
-    # The most likely first round. The chart may have left 0 by chance before.
-    later = means[since[sign] :][::-1]
-    gains = np.nancumsum(later) ** 2 / np.maximum(1, np.cumsum(~np.isnan(later)))
-    start = len(means) - 1 - int(np.argmax(gains))
-    return _measure(differences[start:], baseline_counts, start)
+    means, errors = _weighted_means(differences, 1 / (1 + 1 / baseline_counts))
+    for sign in (1, -1):
+        total, since = 0.0, 0
+        steps = np.minimum(MAX_STEP, (sign * means - DEAD_BAND) / np.maximum(errors, _MIN_ERROR) - ALLOWANCE)
+        for number, step in enumerate(np.nan_to_num(steps).tolist()):
+            since = since if total else number
+            total = min(2 * THRESHOLD, max(0.0, total + step))  # a change that has passed is soon forgotten
+        if total > THRESHOLD:
+            # The most likely first round. The chart may have left 0 by chance before.
+            later = means[since:][::-1]
+            gains = np.nancumsum(later) ** 2 / np.maximum(1, np.cumsum(~np.isnan(later)))
+            start = len(means) - 1 - int(np.argmax(gains))
+            return _measure(differences[start:], baseline_counts, start)
+    return None
 
 
 def estimate_shift(old: Floats, new: Floats, baseline_counts: Floats) -> JudgeShift | None:
@@ -94,9 +90,9 @@ def weighted_shift(differences: Floats, weights: Floats) -> JudgeShift | None:
         differences: New minus old score of each answer.
         weights: 1 / the probability with which each answer was drawn.
     """
-    if len(differences) < MIN_ANCHORS:
+    (size,), (error,) = (row.tolist() for row in _weighted_means(differences[np.newaxis], weights))
+    if math.isnan(size):
         return None
-    size, error = _weighted_mean(differences, weights)
     half = t_quantile(len(differences) - 1) * error
     return JudgeShift(size=size, interval=(size - half, size + half), since_round=0, n=len(differences))
 
@@ -110,8 +106,11 @@ def _measure(differences: Floats, baseline_counts: Floats, since_round: int) -> 
     return shift and replace(shift, since_round=since_round)
 
 
-def _weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
-    """Return the weighted mean of at least two values, and its standard error."""
-    weights = weights / weights.sum()
-    mean = float(weights @ values)
-    return mean, math.sqrt(float(((weights * (values - mean)) ** 2).sum()) * len(values) / (len(values) - 1))
+def _weighted_means(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted mean of each row, NaN if it has fewer than 10 values, and its standard error."""
+    seen = ~np.isnan(values)
+    n, weights, values = seen.sum(axis=1), seen * weights, np.where(seen, values, 0.0)
+    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+    means = (weights * values).sum(axis=1)
+    squares = ((weights * (values - means[:, np.newaxis])) ** 2).sum(axis=1)
+    return np.where(n < MIN_ANCHORS, np.nan, means), np.sqrt(squares * n / np.maximum(1, n - 1))

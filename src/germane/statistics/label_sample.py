@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIN_LABELS_PER_ROUTE = 10
-_CERTAIN = 1 - 1e-9
-"""Inclusion probability from which an item is drawn with certainty, because any difference is a rounding error."""
+_CERTAIN = 1 - 1e-9  # any difference from 1 is a rounding error
 
 
 def systematic_sample(
