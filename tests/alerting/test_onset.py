@@ -90,20 +90,25 @@ def test_a_drop_of_weeks_ago_has_an_onset(made: TrackingStore) -> None:
 
 def test_answers_are_not_read_one_by_one_over_days(made: TrackingStore) -> None:
     """Where a level drifts down slowly, the minute of the onset does not matter."""
-    score(made, lambda at, made: made.gauss(0, 0.02) - 0.3 * ((at - NOW + 2 * DAY) / DAY), ask=0.8)
-    read: list[timedelta] = []
+    noise, began = random.Random(6), NOW - 12 * DAY
+    times = [began + HOUR * number for number in range(12 * 24)]
+    write(made, noise, [("shop", "ask", at, noise.gauss(0.8 - 0.01 * ((at - began) / DAY), 0.1)) for at in times])
+    read: list[tuple[datetime, datetime]] = []
 
     class Recorded:
         def over_time(self, *, since: datetime, until: datetime, bucket: timedelta, **given: Any) -> Any:
             if bucket == MINUTE:
-                read.append(until - since)
+                read.append((since, until))
             return made.trends.over_time(since=since, until=until, bucket=bucket, **given)
 
-    assert estimate_onset(
+    found = estimate_onset(
         Recorded(),  # type: ignore[arg-type]  # the only method that is called
         scorer=SCORER, service="shop", route="ask", fingerprint=FINGERPRINT, until=NOW,
     )  # fmt: skip
-    assert max(read) <= DAY
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval[0] < read[0][0] < read[0][1] < found.interval[1]
+    assert read[0][1] - read[0][0] == DAY
 
 
 def test_the_onset_of_a_whole_service_does_not_depend_on_the_levels_of_its_routes(made: TrackingStore) -> None:

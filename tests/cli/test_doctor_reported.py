@@ -92,7 +92,7 @@ def test_equal_settings_are_not_mentioned(call: Call, store: TrackingStore, monk
         lease=LEASE,
     )
 
-    assert "as reported by" not in findings(call, "settings")["message"]
+    assert "reported by" not in findings(call, "settings")["message"]
 
 
 def test_no_shared_setting_can_hold_a_secret() -> None:
@@ -121,6 +121,8 @@ def test_the_settings_of_another_service_are_not_taken_for_those_of_this_one(
 ) -> None:
     """A process that has not reported its settings yet says so. One with the default settings has reported them."""
     monkeypatch.setenv("GERMANE_SERVICE", "shop")
+    report(store, id="help-1", service="help", pid=99, settings=None)
+    assert "reported by" not in findings(call, "settings")["message"]
     report(store, id="help-1", service="help", pid=99)
     report(store, settings=None)
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from tests.conftest import migrated_file
+from tests.insights.incidents import write
 
 from germane.alert import Alert, alert_key
 from germane.alerting import alert_message
@@ -22,10 +23,14 @@ from germane.insights import (
     InsightContext,
     ViewParams,
     load_alert_detail,
+    load_fleet,
     load_overview,
     load_route,
     report_sentence,
 )
+from germane.insights.onset import explain_drop
+from germane.insights.situation import ComparisonPeriod
+from germane.insights.verdict import Movement
 from germane.score import Score
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
@@ -99,3 +104,16 @@ def test_a_group_that_reaches_the_minimum_after_an_alert_fired_is_named(context:
     assert load_alert_detail(context, worded_earlier, view("24h"), "").text == "relevancy fell"
     over = replace(alert, state="resolved", resolved_at=NOW, resolve_reason="recovered")
     assert load_alert_detail(context, replace(over, message=alert_message(over)), view("24h"), "").alert.shifts == ()
+
+
+def test_a_drop_since_an_old_baseline_has_an_onset(context: InsightContext) -> None:
+    """The search begins with the reference period, not two weeks ago."""
+    made, began = Random(8), NOW - 20 * DAY
+    times = [NOW - 34 * DAY + 4 * HOUR * number for number in range(6 * 34)]
+    write(context.store, made, [("shop", "old", at, made.gauss(0.4 if at >= began else 0.8, 0.05)) for at in times])
+    (situation,) = load_fleet(context, view("24h"), NOW).situations
+
+    for until, expected in ((NOW - 30 * DAY, began), (NOW - DAY, None)):
+        period = ComparisonPeriod(since=until - 4 * DAY, until=until)
+        found = explain_drop(context, Movement(situation=replace(situation, reference_period=period), route="old"))
+        assert (found.onset and found.onset.at) == expected

@@ -16,9 +16,8 @@ from germane.storage import Bucket, TrendReader
 LOOK_BACK: Final = timedelta(days=14)
 """How far back to search for an onset, from now or from where the detector suspects it."""
 MARGIN: Final = timedelta(hours=3)
-"""Time before and after the hours in which the onset may lie from which answers are read individually."""
-MAX_MARGIN: Final = timedelta(hours=12)
-"""Maximum time before and after the estimated hour. If the onset is more uncertain, its minute does not matter."""
+"""Time before and after the hours in which the onset may lie from which answers are read individually, but at most four
+times as long around the estimated hour. If the onset is more uncertain, its minute does not matter."""
 UNKNOWN: Final = timedelta(hours=24)
 """Assumed error of an onset without an interval."""
 MAX_NAME_LENGTH: Final = 100
@@ -102,8 +101,8 @@ def estimate_onset(
     found = statistics.find_latest_fall(hours)
     if found is None:
         return None
-    start = max(found.level_since, found.earliest - MARGIN, found.at - MAX_MARGIN)
-    end = min(found.latest + MARGIN, found.at + MAX_MARGIN, end)
+    start = max(found.level_since, found.earliest - MARGIN, found.at - 4 * MARGIN)
+    end = min(found.latest + MARGIN, found.at + 4 * MARGIN, end)
     before = [hour for hour in hours if found.level_since <= hour.start < start]
     after = [hour for hour in hours if hour.start >= end]
     found = statistics.find_change([*before, *load(start, end, _MINUTE), *after], falls_only=True) or found
