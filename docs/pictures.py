@@ -60,6 +60,7 @@ def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
         "alerts": ("/alerts", None),
         "alert": (f"/alerts/{seeded.open_alert}", None),
         "compare": ("/compare?by=prompt_version", None),
+        "label": (f"/labels/{seeded.wave}", None),
         "worker": ("/worker", None),
     }
 

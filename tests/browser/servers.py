@@ -33,6 +33,8 @@ SCREENS: Sequence[str] = (
     "/compare?since=2026-11-19T05:30",
     "/compare?by=prompt_version",
     "/usage",
+    "/labels",
+    "/labels/{wave}",
     "/views?path=/answers",
     "/worker",
     "/traces/{trace}",
@@ -60,9 +62,9 @@ class Site:
     seeded: Seeded
 
     def url(self, path: str = "/") -> str:
-        """Return the URL of a path, which may contain ``{answer}``, ``{open}``, ``{resolved}`` and ``{trace}``."""
+        """Return the URL of a path, which may contain ``{answer}``, ``{open}``, ``{wave}`` and so on."""
         names = {"open": self.seeded.open_alert, "resolved": self.seeded.resolved_alert}
-        names["trace"] = self.seeded.unreadable_trace
+        names |= {"trace": self.seeded.unreadable_trace, "wave": self.seeded.wave}
         if "{answer}" in path:
             names["answer"] = self.worst()
         return self.address + path.format(**names)

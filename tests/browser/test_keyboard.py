@@ -45,7 +45,7 @@ def test_the_tab_order_follows_the_layout_of_the_page(page: Page) -> None:
         stops.append(focused(page))
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
     assert stops[:4] == ["Skip to content", "germane", "Overview", "Answers"]
-    assert [text.split()[0] for text in stops[4:]] == ["Alerts", "Worker"]
+    assert [text.split()[0] for text in stops[4:]] == ["Labels", "Alerts"]
 
 
 def test_the_drawer_traps_the_focus_and_restores_it_when_closed(page: Page) -> None:

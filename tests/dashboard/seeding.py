@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 from tests.dashboard import seeding_alerts, seeding_scores, seeding_traces
 from tests.dashboard.seeding_texts import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, topics_of
 
 from germane.exchange import Context, Exchange, sampling_key_for
 from germane.score import Score, UnscoredReason
-from germane.storage import SamplingDecision, TaskClaim, TrackingStore
+from germane.storage import LabelPopulation, SamplingDecision, TaskClaim, TrackingStore
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 SERVICE = "handbook"
@@ -71,6 +72,8 @@ class Seeded:
     open_alert: str = ""
     resolved_alert: str = ""
     unreadable_trace: str = ""
+    wave: str = ""
+    """Id of a wave of 20 answers that nobody has labeled yet."""
 
     def values(self, scorer: str = "answer_relevancy", route: str | None = None) -> list[float]:
         """Return the values of one scorer, oldest first."""
@@ -106,7 +109,9 @@ def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
     store.rollups.update(breakdowns=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED_UP_HOURS)
     traces = seeding_traces.add_watched_traces(store, SERVICE, now, WATCHED)
     opened = next(alert.id for alert in store.alerts.list_open() if alert.type == "drop")
-    return Seeded(now, exchanges, scored, opened, resolved, traces[0])
+    population = LabelPopulation(since=now - timedelta(days=8), until=now, scorer="answer_relevancy")
+    wave = store.draws.draw(population, 20, generator=np.random.default_rng(20))
+    return Seeded(now, exchanges, scored, opened, resolved, traces[0], wave.id)
 
 
 def add_second_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:

@@ -47,6 +47,7 @@ PATHS = (
     "/compare?by=model&route=docs-search",
     "/usage",
     "/usage?window=24h",
+    "/labels",
     "/views",
     "/traces/{trace}",
 )
@@ -58,7 +59,12 @@ UNORDERED = ("/a/", "/alerts")
 def shown(client: TestClient, week: Week, path: str) -> list[str]:
     """Return the elements of a page without tokens and without ids that differ between two weeks."""
     seeded = week.seeded
-    ids = {"open": seeded.open_alert, "resolved": seeded.resolved_alert, "trace": seeded.unreadable_trace}
+    ids = {
+        "open": seeded.open_alert,
+        "resolved": seeded.resolved_alert,
+        "trace": seeded.unreadable_trace,
+        "wave": seeded.wave,
+    }
     ids["answer"] = seeded.exchanges[-90].id
     ids["failed"] = next(one.id for one in seeded.exchanges if one.error)
     response = client.get(path.format(**ids), headers={"Accept": "text/html"})

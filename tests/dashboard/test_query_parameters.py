@@ -78,6 +78,7 @@ def address_of(week: Week, path: str) -> str:
     return (
         path.replace("{exchange_id}", exchange)
         .replace("{alert_id}", alert)
+        .replace("{wave}", week.seeded.wave)
         .replace("{route:path}", SEARCH)
         .replace("{session:path}", "session-490")
         .replace("{trace_id}", week.seeded.unreadable_trace)

@@ -27,6 +27,7 @@ from .answers.label_draws import DrawnCounts as DrawnCounts
 from .answers.label_draws import DrawnLabel as DrawnLabel
 from .answers.label_draws import LabelPopulation as LabelPopulation
 from .answers.label_draws import LabelWave as LabelWave
+from .answers.label_draws import Verdict as Verdict
 from .answers.score_sample import SampledScore as SampledScore
 from .answers.store_anchors import AnchorRounds as AnchorRounds
 from .answers.store_anchors import AnchorStatus as AnchorStatus

@@ -528,6 +528,7 @@ const HELP = [
   ["j / k", "next / previous answer, in the list and in the drawer"],
   ["Enter", "open the selected answer"],
   ["y / n", "label the opened answer, and open the next: it addresses the question / it does not"],
+  ["p / c / s / u", "a drawn answer: in part / cannot tell / skip / undo"],
   ["x", "select the focused answer"],
   ["Escape", "close the drawer"],
   ["← →, Enter", "read the focused chart's values, open a point's answers"],
@@ -559,7 +560,7 @@ function act(key) {
   if (key === "?") return help();
   if (key === "/") return focusFilter();
   if (key === "x") return select();
-  if (key === "y" || key === "n") return label(key === "y" ? "good" : "bad");
+  if (press(key)) return true;
   if (key === "j" || key === "k") return step(key === "j" ? 1 : -1);
   return false;
 }
@@ -576,9 +577,10 @@ function focusFilter() {
   return field ? focusOn(field) : true;
 }
 
-// y and n press the buttons of the opened answer, in the drawer or on its page.
-function label(verdict) {
-  const button = (drawer?.open ? drawer : document).querySelector(`.label-form button[value=${verdict}]`);
+// Keys press the buttons of the shown answer, in the drawer or on its page.
+
+function press(key) {
+  const button = (drawer?.open ? drawer : document).querySelector(`.label-form button[data-key="${CSS.escape(key)}"]`);
   button?.click();
   return Boolean(button);
 }
@@ -632,6 +634,15 @@ function handleChange(event) {
   if (note) note.textContent = `Selected answers: ${document.querySelectorAll(PICKED).length}`;
 }
 
+let isLeaving = false;
+
+// While the next page is loading, a key would label the answer that is still shown.
+function submitOnce(event) {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  if (isLeaving) event.preventDefault();
+  isLeaving = true;
+}
+
 function dropEmptyFields({ target, formData }) {
   if (target.method !== "get") return;
   for (const [name, value] of [...formData]) if (!value) formData.delete(name);
@@ -645,6 +656,7 @@ document.addEventListener("change", handleChange);
 document.addEventListener("formdata", dropEmptyFields);
 document.addEventListener("submit", switchTheme);
 document.addEventListener("submit", submitInDrawer);
+document.addEventListener("submit", submitOnce);
 document.addEventListener("keydown", handleKey);
 document.addEventListener("pointerdown", beginDrag);
 document.addEventListener("pointermove", drag, { passive: true });

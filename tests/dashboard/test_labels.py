@@ -1,0 +1,183 @@
+"""The pages of drawn answers: what they show, and what their forms store."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from starlette.testclient import TestClient
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
+from tests.dashboard.form_helpers import submit_form
+from tests.dashboard.hostile import SERVICE, TEXTS, write_hostile_exchanges
+from tests.dashboard.page_client import open_dashboard
+from tests.dashboard.seeding import NOW, SEARCH
+
+from germane.storage import DrawnCounts, LabelPopulation, LabelWave, TrackingStore
+
+HTML = {"Accept": "text/html"}
+
+
+def draw(store: TrackingStore, count: int = 3, **given: str) -> LabelWave:
+    """Draw a wave of the sample week."""
+    names = {"scorer": "answer_relevancy", **given}
+    return store.draws.draw(LabelPopulation(since=NOW - timedelta(days=8), until=NOW, **names), count)
+
+
+def newest(week: Week) -> LabelWave:
+    """Return the wave that is not in the sample week."""
+    (wave,) = [wave for wave in week.store.draws.list_waves() if wave.id != week.seeded.wave]
+    return wave
+
+
+def main_of(page: TestClient, path: str) -> str:
+    """Return the content of a page."""
+    text = page.get(path, headers=HTML).text
+    return text[text.index("<main") : text.index("</main>")]
+
+
+@BOTH
+def test_the_button_draws_fifty_answers_and_leads_to_the_first(own_page: TestClient, own_week: Week) -> None:
+    """By default of the last 30 days, for the scorer that pages show; the list of waves then leads to the rest."""
+    own_seeded = own_week.store
+    response = submit_form(own_page, "/labels", "/labels/draw", window="7d", service="", scorer="")
+    wave = newest(own_week)
+    assert (response.status_code, response.headers["location"]) == (303, f"/labels/{wave.id}")
+    assert (wave.scorer, wave.until, wave.until - wave.since) == ("answer_relevancy", NOW, timedelta(days=7))
+    assert wave.total == DrawnCounts(open=50)
+    assert f'<a class="button" href="/labels/{wave.id}">Continue' in own_page.get("/labels").text
+    assert "0 of 50" in own_page.get("/labels").text
+
+    submit_form(own_page, "/labels", "/labels/draw", window="forever", scorer="faithfulness", service="handbook")
+    (other,) = own_seeded.draws.list_waves(scorer="faithfulness")
+    assert other.until - other.since == timedelta(days=30)
+    since = NOW - timedelta(hours=2)
+    fields = {"since": since.isoformat(), "until": NOW.isoformat(), "scorer": "answer_relevancy"}
+    submit_form(own_page, "/labels", "/labels/draw", **fields)
+    assert since in {one.since for one in own_seeded.draws.list_waves()}
+    response = submit_form(own_page, "/labels", "/labels/draw", service="nobody")
+    assert response.status_code == 409
+    assert "No answer from" in response.text
+
+
+def test_an_answer_is_shown_without_anything_that_could_anchor_a_person(
+    own_page: TestClient, own_seeded: TrackingStore
+) -> None:
+    """Neither its scores, its judge and its labels nor its route and model are on the page."""
+    wave = draw(own_seeded, 1, route=SEARCH)
+    _, exchange_id = own_seeded.draws.next_answer(wave.id) or (0, "")
+    submit_form(own_page, f"/a/{exchange_id}", f"/a/{exchange_id}/feedback", verdict="bad", comment="oh dear")
+    detail = own_seeded.answers.load_detail(exchange_id)
+    assert detail is not None
+
+    text = main_of(own_page, f"/labels/{wave.id}")
+
+    assert detail.exchange.question is not None
+    assert detail.exchange.question.split("<")[0][:20] in text
+    assert "1 of 1" in text
+    assert "<details><summary>" in text
+    judges = {score.judge for score in detail.scores if score.judge}
+    hidden = {"oh dear", SEARCH, "relevancy", str(detail.exchange.model), *judges}
+    assert judges
+    assert {one for one in hidden if one in text} == set()
+    assert not re.search(r"\b0\.\d\d\b", text)
+
+
+def test_each_button_is_stored_with_the_name_of_the_person(own_page: TestClient, own_seeded: TrackingStore) -> None:
+    """The name is remembered; without one, labels belong to the dashboard, like others that are given there."""
+    wave = draw(own_seeded, 6)
+    path = f"/labels/{wave.id}"
+    for number, verdict in enumerate(("answers", "partly", "does_not", "cannot_tell", "skipped", "answers")):
+        _, exchange_id = own_seeded.draws.next_answer(wave.id) or (0, "")
+        assert f"{number + 1} of 6" in main_of(own_page, path)
+        by = "" if number == 5 else " Ada "
+        response = submit_form(own_page, path, path, exchange_id=exchange_id, verdict=verdict, by=by)
+        assert (response.status_code, response.headers["location"]) == (303, path)
+        if number < 5:
+            assert 'value="Ada"' in main_of(own_page, path)
+
+    assert own_seeded.draws.get_wave(wave.id).total == DrawnCounts(labeled=4, cannot_tell=1, skipped=1)
+    labels = own_seeded.draws.list_labels([wave.id])
+    assert [dict(label.by_person) for label in labels] == [{"Ada": 1}, {"Ada": 0.5}, {"Ada": 0}, {"dashboard": 1}]
+    end = main_of(own_page, path)
+    assert "This wave is complete" in end
+    assert re.findall(r"<b>(\d+)</b>", end) == ["4", "1", "1", "0"]
+    for by, left, result in (("", 1, "undone"), ("", 1, "nothing"), ("Ada", 2, "undone")):
+        response = submit_form(own_page, path, path, verdict="undo", by=by)
+        assert response.headers["location"] == f"{path}?result={result}"
+        assert own_seeded.draws.get_wave(wave.id).total.open == left
+    assert "Undone: this is the answer again." in main_of(own_page, f"{path}?result=undone")
+    assert own_page.get(f"{path}?result=other").status_code == 400
+
+
+def test_labels_from_elsewhere_do_not_belong_to_a_wave(own_page: TestClient, own_seeded: TrackingStore) -> None:
+    """Also if their answer is in one."""
+    wave = draw(own_seeded, 1)
+    _, exchange_id = own_seeded.draws.next_answer(wave.id) or (0, "")
+    submit_form(own_page, f"/a/{exchange_id}", f"/a/{exchange_id}/feedback", verdict="good")
+    submit_form(own_page, "/answers", "/answers/label/bad", id=exchange_id)
+
+    assert own_seeded.draws.list_labels([wave.id]) == []
+    assert own_seeded.draws.get_wave(wave.id).total == DrawnCounts(open=1)
+
+
+@each(
+    ("fields", "status"),
+    [
+        ({}, 400),
+        ({"verdict": "good", "exchange_id": "x"}, 400),
+        ({"verdict": "answers", "exchange_id": "x"}, 409),
+        ({"verdict": "answers"}, 409),
+    ],
+)
+def test_an_invalid_label_is_rejected(
+    own_page: TestClient, own_seeded: TrackingStore, fields: dict[str, str], status: int
+) -> None:
+    """The error says what to do."""
+    path = f"/labels/{draw(own_seeded, 1).id}"
+    response = submit_form(own_page, path, path, **fields)
+
+    assert response.status_code == status
+    assert "Go back" in response.text or "Open the page again" in response.text
+    assert own_page.post(path, data={"verdict": "answers"}).status_code == 403  # without a token
+    assert own_page.post("/labels/draw").status_code == 403
+
+
+def test_hostile_texts_are_escaped(own_page: TestClient, own_week: Week) -> None:
+    """Of questions, answers, routes and services, on an answer, at the end and in the list of waves."""
+    store = own_week.store
+    write_hostile_exchanges(store)
+    wave = draw(store, 50, service=SERVICE)
+    seen = ""
+    while following := store.draws.next_answer(wave.id):
+        seen += main_of(own_page, f"/labels/{wave.id}")
+        store.draws.settle(wave.id, following[1], "answers", user=TEXTS["script"])
+    seen += main_of(own_page, f"/labels/{wave.id}") + main_of(own_page, "/labels")
+
+    assert "&lt;script&gt;window" in seen
+    assert "<script>window" not in seen
+    assert '" autofocus' not in seen
+    assert "This wave is complete" in seen
+    for unknown in ("x", "%00", "a%0Ab", "%F0%9F%98%80" * 30):
+        assert own_page.get(f"/labels/{unknown}", headers=HTML).status_code == 404
+
+
+def test_erased_answers_are_counted_and_not_shown(own_page: TestClient, own_seeded: TrackingStore) -> None:
+    """The wave ends with the answers that still have their text."""
+    wave = draw(own_seeded, 4)
+    own_seeded.retention.prune(texts_before=NOW)
+
+    end = main_of(own_page, f"/labels/{wave.id}")
+
+    assert "This wave is complete" in end
+    assert re.findall(r"<b>(\d+)</b>", end) == ["0", "0", "0", "4"]
+
+
+def test_a_read_only_dashboard_shows_waves_without_forms(own_seeded: TrackingStore) -> None:
+    """Visitors see the progress, but cannot draw or label."""
+    wave = draw(own_seeded, 2)
+    with open_dashboard(own_seeded, read_only=True) as client:
+        for path in ("/labels", f"/labels/{wave.id}"):
+            assert '<form method="post"' not in client.get(path).text
+        assert "0 of 2" in client.get("/labels").text
+        assert client.post("/labels/draw").status_code == 403
