@@ -19,7 +19,7 @@ from tests.dashboard.seeding import seed
 from tests.schemas import schema_of
 
 from germane.cli.app import SECTIONS, SUMMARIES, group
-from germane.cli.core.names import MAY_BE_NEW
+from germane.cli.core.store import MAY_BE_NEW
 from germane.storage import TrackingStore
 
 Call = Callable[..., Any]

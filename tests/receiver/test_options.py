@@ -10,7 +10,7 @@ import pytest
 from tests.databases import POSTGRESQL_IS_THOROUGH
 from tests.receiver.conftest import ask, exchanges, exporter, receive, traced, wait_for
 
-from germane.receiver.options import describe_options
+from germane.receiver.receiver import describe_options
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 from germane.testing import OTLPReceiver

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.storage.conftest import NOON
 
 from germane.storage import RateLimit, TrackingStore
-from germane.storage.quota.rate_limits import ScheduleClock, schedule
+from germane.storage.quota.store_quota import ScheduleClock, schedule
 
 TWO_A_SECOND = RateLimit("requests", 120)
 ONE = [(1.0,)]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
-from germane.storage.answers import score_sample
+from germane.storage.answers import store_answers
 from germane.storage.trends.query import Group
-from germane.storage.trends.steps import Runs
+from germane.storage.trends.summaries import Runs
 
 HOUR = timedelta(hours=1)
 SINCE = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -168,7 +168,7 @@ def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     write(minutes, values)
     limits = {"MAX_ROWS_READ": 100, "MAX_SCORES": 50, "MAX_SAMPLED": 40, "MAX_LOWEST": 25, "SLICES": 10}
     for name, value in limits.items():
-        monkeypatch.setattr(score_sample, name, value)
+        monkeypatch.setattr(store_answers, name, value)
     window: dict[str, Any] = {"since": SINCE + 3 * HOUR, "until": SINCE + 23 * HOUR}
     scores, is_complete = store.answers.sample_scores(["r"], **window)
 
@@ -177,5 +177,5 @@ def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     assert 40 <= len(scores) <= 60
     assert {(one.answered_at - window["since"]) // (2 * HOUR) for one in scores} == set(range(10))
     assert scores == store.answers.sample_scores(["r"], **window)[0] == sorted(scores)
-    monkeypatch.setattr(score_sample, "MAX_ROWS_READ", 10_000)
+    monkeypatch.setattr(store_answers, "MAX_ROWS_READ", 10_000)
     assert not store.answers.sample_scores(["r"], **window)[1]

@@ -15,7 +15,7 @@ from tests.receiver.messages import chain, log_record, log_request, model_call, 
 from tests.storage.test_received_spans import LEASE, MAX_WAIT
 
 from germane.annotation import Feedback
-from germane.cli.commands.doctor.receiving import check_receiving
+from germane.cli.commands.doctor.watching import check_receiving
 from germane.exchange import Context, Exchange, Message
 from germane.otlp import compress_request
 from germane.storage import ExportSelection, OutgoingRequest, PruneResult, ReceivedItem, TraceOutcome, TrackingStore

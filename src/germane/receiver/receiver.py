@@ -1,13 +1,18 @@
-"""The receiver of one process: servers, staging, recognition and forwarding."""
+"""The receiver of one process: servers, staging, recognition and forwarding, and the options that they depend on."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
 
+from germane import sanitize
 from germane.exchange import Redact
 from germane.receiver.exchanges import ExchangeBuilder
 from germane.receiver.finishing import TraceFinisher
@@ -15,11 +20,10 @@ from germane.receiver.forwarding import Forwarder, ForwardTarget
 from germane.receiver.grpc import GRPCServer
 from germane.receiver.holding import SpanHolder
 from germane.receiver.http import create_http_app
-from germane.receiver.options import describe_options
 from germane.receiver.service import ExportService
 from germane.receiver.spans import Waits
 from germane.receiver.staging import StagingWriter
-from germane.recognizers import registered_recognizers
+from germane.recognizers import Recognizer, registered_recognizers
 from germane.settings import Settings
 from germane.storage import TrackingStore
 from germane.web_server import TLSFiles, WebServer
@@ -183,3 +187,38 @@ class Receiver:
         if self._forwarder is not None:
             lines.append(self._forwarder.describe())
         return lines
+
+
+def describe_options(
+    settings: Settings, redact: Redact | None, redact_name: str, recognizers: Sequence[Recognizer]
+) -> str:
+    """Return a line that is the same in all processes that store the same texts of a span.
+
+    It names the options for people, and ends with a fingerprint. If the file changes that defines the redaction, the
+    fingerprint does, too.
+    """
+    redaction, source = "no redaction", b""
+    if redact is not None:
+        redaction, source = redact_name or _name(redact), _source(redact)
+    decisive = settings.capture, settings.max_text_length, redaction, source, [_name(each) for each in recognizers]
+    names = f"capture {settings.capture}, {redaction}"
+    names += f", {sanitize.count_noun(len(recognizers), 'recognizer')}" if recognizers else ""
+    return f"{names}, {sha256(repr(decisive).encode()).hexdigest()[:12]}"
+
+
+def _definition(function: Callable[..., Any]) -> Any:
+    """Return the function or class that defines a callable."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if hasattr(function, "__qualname__") else type(function)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    definition = _definition(function)
+    return f"{definition.__module__}.{definition.__qualname__}"
+
+
+def _source(function: Callable[..., Any]) -> bytes:
+    """Return the content of the file that defines a function, if there is one."""
+    file = getattr(sys.modules.get(_definition(function).__module__), "__file__", None) or ""
+    return Path(file).read_bytes() if Path(file).is_file() else b""

@@ -1,4 +1,3 @@
-from .archive import Archive as Archive
 from .channels import BUILTIN_CHANNELS as BUILTIN_CHANNELS
 from .channels import AlertmanagerSettings as AlertmanagerSettings
 from .channels import AnyChannel as AnyChannel
@@ -38,6 +37,7 @@ from .sources import SettingValue as SettingValue
 from .sources import setting_values as setting_values
 from .types import DAY as DAY
 from .types import AlwaysScore as AlwaysScore
+from .types import Archive as Archive
 from .types import Budget as Budget
 from .types import ExchangeFilter as ExchangeFilter
 from .types import Price as Price

@@ -24,7 +24,6 @@ from pydantic_settings import SettingsError as InvalidVariable
 
 from germane.errors import SettingsError
 from germane.exchange import Capture
-from germane.settings.archive import Archive
 from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, URLTemplate
 from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
@@ -33,6 +32,7 @@ from germane.settings.types import (
     DAY,
     AllowedHosts,
     AlwaysScore,
+    Archive,
     Breakdowns,
     Budget,
     DatabaseURL,

@@ -28,12 +28,12 @@ from .answers.label_draws import DrawnLabel as DrawnLabel
 from .answers.label_draws import LabelPopulation as LabelPopulation
 from .answers.label_draws import LabelWave as LabelWave
 from .answers.label_draws import Verdict as Verdict
-from .answers.score_sample import SampledScore as SampledScore
 from .answers.store_anchors import AnchorRounds as AnchorRounds
 from .answers.store_anchors import AnchorStatus as AnchorStatus
 from .answers.store_anchors import RoundCause as RoundCause
 from .answers.store_answers import AnswerReader as AnswerReader
 from .answers.store_answers import RowCounts as RowCounts
+from .answers.store_answers import SampledScore as SampledScore
 from .answers.store_answers import ScoredExchange as ScoredExchange
 from .answers.store_labels import Disagreement as Disagreement
 from .answers.store_labels import LabelReader as LabelReader
@@ -87,9 +87,9 @@ from .quota.budget_ledger import BudgetDay as BudgetDay
 from .quota.budget_ledger import BudgetLimits as BudgetLimits
 from .quota.budget_ledger import BudgetReservation as BudgetReservation
 from .quota.budget_ledger import RequestUsage as RequestUsage
-from .quota.rate_limits import RateLimit as RateLimit
-from .quota.rate_limits import RateLimitUsage as RateLimitUsage
 from .quota.store_quota import HourCount as HourCount
+from .quota.store_quota import RateLimit as RateLimit
+from .quota.store_quota import RateLimitUsage as RateLimitUsage
 from .quota.store_quota import ScorerUsage as ScorerUsage
 from .read_only import Store as Store
 from .retention.integrity_check import DiskUsage as DiskUsage

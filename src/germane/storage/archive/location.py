@@ -1,7 +1,11 @@
-"""The location of an archive: a local folder or a prefix in an S3 bucket. Files are written atomically."""
+"""The location of an archive: a local folder or a prefix in an S3 bucket. Files are written atomically.
+
+A file in its top folder names the database to which the archive belongs.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -179,3 +183,46 @@ def describe_error(error: BaseException) -> str:
         return error.strerror
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
+
+
+NAME: Final = "germane-archive.json"
+
+
+def claim(location: ArchiveLocation, archive_id: str, *, is_used: bool) -> None:
+    """Make sure that an archive belongs to a database. The first database that uses a location owns it.
+
+    ``is_used`` states whether the database has moved rows to this location.
+
+    Raises:
+        ArchiveError: The archive belongs to another database, cannot be accessed, or is used but empty, as the folder
+            of a file system that is not mounted.
+    """
+    owner = _read_owner(location)
+    if owner is None and is_used:
+        raise ArchiveError(
+            f"the archive {location.url} has no file {NAME}, although days were moved to it: mount the file system, or "
+            "restore the archive from a backup"
+        )
+    if owner is None:
+        with location.writing("", NAME) as file:
+            file.write(json.dumps({"id": archive_id}).encode())
+        owner = _read_owner(location)  # another database may have written the file at the same time
+    if owner != archive_id:
+        raise ArchiveError(
+            f"the archive {location.url} belongs to another database: set archive.location to a folder or prefix that "
+            "no other database uses"
+        )
+
+
+def _read_owner(location: ArchiveLocation) -> str | None:
+    """Return the id in the file; None if there is no file."""
+    try:
+        content = json.loads(location.read("", NAME).to_pybytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or not isinstance(content.get("id"), str):
+        raise ArchiveError(f"{location.url}/{NAME} is damaged: restore it from a backup")
+    owner: str = content["id"]
+    return owner

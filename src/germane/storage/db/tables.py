@@ -71,17 +71,6 @@ anchor_score = _table(
     "anchor_id bigint key, round integer key, started_at time, cause text, fingerprint text null, judge text null, "
     "value float null, reason text null, is_baseline boolean, scored_at time null",
 )
-archived_day = _table(
-    "archived_day",
-    "day time key, location text, state text, removed_before time, manifest json, dimensions json, "
-    "has_stale_files boolean, has_lowest boolean null, labels bigint null, written_at time, verified_at time null, "
-    "removed_at time null",
-)
-archived_lowest = _table(
-    "archived_lowest",
-    "dimension text key, day time key, service text key, route text key, scorer text key, fingerprint text key, "
-    "entries bytes",
-)
 tally = _table(
     "tally",
     "minute time key, service text key, route text key, scorer text key, process text key, outcome text key, "
@@ -112,12 +101,16 @@ rollup_proxy = _table(
 )
 rollup_dirty_hour = _table("rollup_dirty_hour", "id serial key, hour time")
 rollup_dimension = _table("rollup_dimension", "name text key")
-delivery = _table(
-    "delivery",
-    "id serial key, kind text, target text, order_keys json = [], payload json, size integer = 0, "
-    "status text = waiting, attempt integer = 0, due_at time null, lease_owner text null, http_status integer null, "
-    "error text null, created_at time, settled_at time null, trace_id text null, span_id text null, "
-    "exchange_id text null, body bytes null",
+archived_day = _table(
+    "archived_day",
+    "day time key, location text, state text, removed_before time, manifest json, dimensions json, "
+    "has_stale_files boolean, has_lowest boolean null, labels bigint null, written_at time, verified_at time null, "
+    "removed_at time null",
+)
+archived_lowest = _table(
+    "archived_lowest",
+    "dimension text key, day time key, service text key, route text key, scorer text key, fingerprint text key, "
+    "entries bytes",
 )
 exchange = _table(
     "exchange",
@@ -152,17 +145,6 @@ label_draw = _table(
     "settled_by text null",
 )
 marker = _table("marker", "id text key, name text, service text, at time, attributes json")
-history_run = _table(
-    "history_run",
-    "id text key, kind text, since time, until time, selection json, partition_size integer, partitions integer, "
-    "exchanges bigint, created_at time, finished_at time null",
-)
-partition = _table(
-    "partition",
-    "run_id text key, number integer key, first_at time, first_id text, last_at time, last_id text, "
-    "exchanges integer, attempts integer, due_at time null, lease_owner text null, error text null, scored integer, "
-    "failed integer, skipped integer, cost float null, checksum text, remaining json null",
-)
 received_trace = _table(
     "received_trace",
     "trace_id text key, options text key, due_at float null, deadline float, wait float, spans integer, size integer, "
@@ -191,4 +173,22 @@ calibration = _table(
     "calibration",
     "id serial key, embedder text, scorer text, fingerprint text, floor float, topic_floor float, n integer, "
     "made_at time",
+)
+history_run = _table(
+    "history_run",
+    "id text key, kind text, since time, until time, selection json, partition_size integer, partitions integer, "
+    "exchanges bigint, created_at time, finished_at time null",
+)
+partition = _table(
+    "partition",
+    "run_id text key, number integer key, first_at time, first_id text, last_at time, last_id text, "
+    "exchanges integer, attempts integer, due_at time null, lease_owner text null, error text null, scored integer, "
+    "failed integer, skipped integer, cost float null, checksum text, remaining json null",
+)
+delivery = _table(
+    "delivery",
+    "id serial key, kind text, target text, order_keys json = [], payload json, size integer = 0, "
+    "status text = waiting, attempt integer = 0, due_at time null, lease_owner text null, http_status integer null, "
+    "error text null, created_at time, settled_at time null, trace_id text null, span_id text null, "
+    "exchange_id text null, body bytes null",
 )

@@ -45,10 +45,9 @@ from germane.storage.archive.files import (
     write_manifest,
     write_table,
 )
-from germane.storage.archive.location import ArchiveLocation
+from germane.storage.archive.location import ArchiveLocation, claim
 from germane.storage.archive.manifest import NAME as MANIFEST
 from germane.storage.archive.manifest import ArchivedFile, Manifest
-from germane.storage.archive.ownership import claim
 from germane.storage.archive.reader import ArchivedRange, connect_to_files
 from germane.storage.archive.rows import (
     BATCH_ROWS,

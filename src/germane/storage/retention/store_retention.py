@@ -22,8 +22,7 @@ from germane.storage.ingest.received_spans import delete_overdue
 from germane.storage.ingest.unreadable_traces import MAX_AGE, delete_unreadable
 from germane.storage.queue import feedback
 from germane.storage.retention import expire, forget
-from germane.storage.retention.forget import DataSubject
-from germane.storage.retention.forget_archived import forget_archived
+from germane.storage.retention.forget import DataSubject, forget_archived
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
 """Called with the connection, the process id, ``before``, the position of the previous batch, and the current time."""

@@ -23,13 +23,13 @@ from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import rolled_dimensions
 from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
 from germane.storage.trends.statements import ROUTES
-from germane.storage.trends.steps import Runs
 from germane.storage.trends.summaries import (
     Bucket,
     CoverageBucket,
     RecentMean,
     RouteMean,
     RouteSummary,
+    Runs,
     WindowSummary,
     WindowSums,
     build_buckets,

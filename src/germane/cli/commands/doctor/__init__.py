@@ -13,7 +13,6 @@ import click
 from germane import storage
 from germane.cli.commands.doctor.capture import check_export, check_handlers, check_uncalled_handlers
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
-from germane.cli.commands.doctor.permissions import check_permissions
 from germane.cli.commands.doctor.reported import load_reported_settings
 from germane.cli.commands.doctor.scoring import check_reported_judge, check_scorers, check_scoring
 from germane.cli.core.absent import describe_absence
@@ -78,10 +77,9 @@ def run_checks(*, offline: bool) -> list[Finding]:
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
     from germane.cli.commands.doctor.alerting import check_channels, check_learning, check_rules
-    from germane.cli.commands.doctor.archiving import check_archive
+    from germane.cli.commands.doctor.archiving import check_archive, check_permissions
     from germane.cli.commands.doctor.capture import check_workers
-    from germane.cli.commands.doctor.receiving import check_receiving
-    from germane.cli.commands.doctor.watching import check_watching
+    from germane.cli.commands.doctor.watching import check_receiving, check_watching
 
     try:
         store = storage.TrackingStore(settings.database)

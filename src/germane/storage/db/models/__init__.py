@@ -6,30 +6,9 @@ import. There are no foreign keys, because exchanges are written on a hot path, 
 
 from __future__ import annotations
 
-from germane.storage.db.models import (
-    alerting,
-    anchors,
-    archive,
-    counts,
-    delivery,
-    exchanges,
-    history,
-    received,
-    running,
-)
+from germane.storage.db.models import alerting, anchors, counts, exchanges, received, running
 from germane.storage.db.models.base import Base
 
-__all__ = [
-    "alerting",
-    "anchors",
-    "archive",
-    "counts",
-    "delivery",
-    "exchanges",
-    "history",
-    "metadata",
-    "received",
-    "running",
-]
+__all__ = ["alerting", "anchors", "counts", "exchanges", "metadata", "received", "running"]
 
 metadata = Base.metadata
