@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -15,7 +16,9 @@ from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.page_client import open_dashboard, post_form
 from tests.dashboard.seeding import FINGERPRINTS, NOW
 
+from germane.cli.commands.report.data import load_report
 from germane.dashboard import create_app
+from germane.insights import recent_changes
 from germane.insights.formatting import format_bytes, format_run_time
 from germane.insights.worker import JobHistory, describe_limits, describe_sampling_outcomes, describe_sampling_settings
 from germane.score import Score, UnscoredReason
@@ -296,6 +299,37 @@ def test_anchors_are_shown_with_the_judge_usage(own_seeded: TrackingStore) -> No
         "Answer relevancy scores 12 answers again every day to watch its judge: 0 with a baseline, last round" in text
     )
     assert ", 12 waiting" in text
+
+
+def test_rounds_and_a_reported_change_of_the_judge_are_shown(own_seeded: TrackingStore) -> None:
+    """Differences are from the baselines. The overview and the report also state the shift with its interval."""
+
+    def score_anchors(fingerprint: str, judge: str, shift: float, rounds: int = 1) -> None:
+        for number in range(rounds):
+            own_seeded.anchors.start_round("answer_relevancy", "daily")
+            while (pending := own_seeded.anchors.next_pending("answer_relevancy")) is not None:
+                value = 0.5 + shift + random.Random(f"{number}{pending.exchange.id}").uniform(-0.05, 0.05)
+                scored = Score(scorer="answer_relevancy", fingerprint=fingerprint, value=value, judge=judge)
+                own_seeded.anchors.save_score("answer_relevancy", pending, scored)
+
+    own_seeded.anchors.refill("answer_relevancy", 40, text_lifetime=timedelta(days=365))
+    score_anchors("f1", "larch-2", 0.0, rounds=5)
+    score_anchors("f1", "larch-2", 0.1)
+    with open_dashboard(own_seeded) as client:
+        text = words(client.get("/worker").text)
+        assert re.search(r"\+0\.1\d 95% interval 0\.[01]\d\u20130\.1\d 40", text)
+        score_anchors("f2", "orca-1", -0.1)
+        text, overview = (words(client.get(path).text) for path in ("/worker", "/"))
+
+    changed = re.compile(
+        r"The judge of answer relevancy changed on 2026-11-20 from larch-2 to orca-1\. "
+        r"The new judge scores 0\.1\d lower \(0\.[01]\d to 0\.1\d, 40 anchors\)\."
+    )
+    assert changed.search(text)
+    assert changed.search(overview)
+    report = load_report(own_seeded, NOW - timedelta(days=1), NOW, service=None, route=None)
+    assert changed.fullmatch(report.notes[0])
+    assert list(recent_changes(own_seeded, NOW + timedelta(days=15))) == []
 
 
 def test_the_sampling_panel_names_the_source_of_its_counts(seeded: TrackingStore) -> None:

@@ -51,6 +51,7 @@ from .formatting import session_path as session_path
 from .health import has_exchanges as has_exchanges
 from .health import load_onboarding as load_onboarding
 from .health import load_status_bar as load_status_bar
+from .judge import recent_changes as recent_changes
 from .label_waves import draw_wave as draw_wave
 from .labeled_window import LabeledWindow as LabeledWindow
 from .labeled_window import labeled_band as labeled_band

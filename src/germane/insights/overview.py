@@ -14,6 +14,7 @@ from germane.insights.context import InsightContext, ViewParams, from_one_snapsh
 from germane.insights.fleet import Fleet, load_fleet
 from germane.insights.grid import Grid, GridRoute, build_grid, grid_length, grid_rows
 from germane.insights.health import StatusBar
+from germane.insights.judge import recent_changes
 from germane.insights.labeled_window import LabeledWindow, load_labeled_window
 from germane.insights.situation import DAY, alert_began_at, chart_markers, first_scored, onset_comparison_path
 from germane.insights.verdict import Verdict
@@ -104,6 +105,8 @@ class Overview:
     """Disagreement between human labels and the judge in the view's window, or None if no answer has a label."""
     labeled: LabeledWindow | None
     """What people say about the answers of the selected service or all services, or None without labels."""
+    judge_changes: Sequence[str]
+    """Sentences about judges that have recently changed."""
     status: StatusBar
     traces: WatchedSummary
     """The traces that were watched or received in the view's window, of all services unless one is selected."""
@@ -173,6 +176,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         selected=selected,
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
         labeled=load_labeled_window(store, scorer=fleet.scorer, service=fleet.service),
+        judge_changes=list(recent_changes(store, now)),
         status=StatusBar(open_alerts=len(fleet.alerts), health=fleet.health),
         traces=load_watched_traces(store, since=view.since, until=view.until, service=view.service),
     )

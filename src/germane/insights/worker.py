@@ -9,10 +9,10 @@ from typing import Final
 from germane.insights.context import InsightContext, ViewParams, from_one_snapshot
 from germane.insights.formatting import format_percent, highlight_redactions
 from germane.insights.health import HealthSummary, load_health
+from germane.insights.judge import JudgeHistory, load_judge
 from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.settings import Budget, Settings
 from germane.storage import (
-    AnchorStatus,
     AnswerFilter,
     BudgetDay,
     ChannelQueue,
@@ -146,8 +146,8 @@ class WorkerInsight:
     days: Sequence[DailyUsage]
     """Newest first."""
     limits: Sequence[RateLimitUsage]
-    anchors: Mapping[str, AnchorStatus]
-    """The anchors of each scorer that has any."""
+    judges: Mapping[str, JudgeHistory]
+    """The watched judge of each scorer that has anchors."""
     coverage: Sequence[Coverage]
     coverage_hidden: int
     forwarding: Sequence[WaitingRequests]
@@ -198,7 +198,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         failures_hidden=max(0, len(common) - MAX_FAILURES),
         days=usage,
         limits=store.quota.load_rate_limit_usage(),
-        anchors={scorer: store.anchors.load_status(scorer) for scorer in store.anchors.list_scorers()},
+        judges={scorer: load_judge(store, scorer) for scorer in store.anchors.list_scorers()},
         coverage=sorted(coverage, key=lambda counts: -counts.seen)[:MAX_COVERAGE_ROWS],
         coverage_hidden=max(0, len(coverage) - MAX_COVERAGE_ROWS),
         forwarding=store.forwarding.list_targets(),

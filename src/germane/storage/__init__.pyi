@@ -30,6 +30,7 @@ from .answers.label_draws import LabelWave as LabelWave
 from .answers.label_draws import Verdict as Verdict
 from .answers.store_anchors import AnchorRounds as AnchorRounds
 from .answers.store_anchors import AnchorStatus as AnchorStatus
+from .answers.store_anchors import ReportedChange as ReportedChange
 from .answers.store_anchors import RoundCause as RoundCause
 from .answers.store_answers import AnswerReader as AnswerReader
 from .answers.store_answers import RowCounts as RowCounts

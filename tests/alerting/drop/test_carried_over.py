@@ -141,7 +141,7 @@ def test_without_a_finished_round_by_the_new_judge_learning_starts(busy: Simulat
 def test_drops_after_a_judge_change_are_found_as_if_nothing_had_changed(
     busy_template: Template, tmp_path: Path
 ) -> None:
-    """In 20 runs, the interval covers the true shift in nearly all, no alert fires before the drop, and drops of 0.1 fire."""
+    """In 20 runs, nearly all intervals cover the true shift, no alert fires before the drop, and drops of 0.1 fire."""
     covered, delays = 0, []
     for seed in range(20):
         folder = tmp_path / str(seed)

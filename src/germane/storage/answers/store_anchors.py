@@ -70,6 +70,18 @@ class AnchorRounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedChange:
+    """The newest change of the fingerprint with which anchors are scored."""
+
+    fingerprints: tuple[str, str]
+    """The old and the new one."""
+    judges: tuple[str | None, str | None]
+    """The old and the new model name that the judge reported."""
+    at: datetime
+    """Start of the first round by the new judge; UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorPairs:
     """The anchors that two judges have scored, one entry each."""
 
@@ -208,6 +220,19 @@ class AnchorStore(StoreComponent):
             rows = connection.execute(select(anchor).where(*_active(scorer))).all()
             connection.execute(update(anchor).where(*_active(scorer)).values(retired_at=now))
             _add(connection, scorer, [(row.exchange_id, row.created_at) for row in rows])
+
+    def load_change(self, scorer: str) -> ReportedChange | None:
+        """Return the newest change of the judge; None if all rounds have one fingerprint."""
+        first, last = func.min(anchor_score.c.started_at), func.max(anchor_score.c.round)
+        names = (anchor_score.c.fingerprint, func.max(anchor_score.c.judge), first)
+        query = select(*names).join(anchor, anchor.c.id == anchor_score.c.anchor_id)
+        query = query.where(anchor.c.scorer == scorer, anchor_score.c.value.is_not(None))
+        with self._database.read() as connection:
+            rows = connection.execute(query.group_by(names[0]).order_by(last.desc()).limit(2)).all()
+        if len(rows) < 2:
+            return None
+        (new, judge, at), (old, old_judge, _) = rows
+        return ReportedChange(fingerprints=(old, new), judges=(old_judge, judge), at=at)
 
     def load_pairs(self, scorer: str, old: str, new: str) -> AnchorPairs | None:
         """Return the anchors with a baseline by ``old`` and scores by ``new``; None during a round."""

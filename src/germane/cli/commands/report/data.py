@@ -24,6 +24,7 @@ from germane.insights import (
     load_labeled_window,
     mean_cells,
     people_sentence,
+    recent_changes,
     report_sentence,
 )
 from germane.records import select
@@ -65,6 +66,8 @@ class ReportData:
     """Calibrations for the embedder of the newest scores. They determine labels, and which scores count as low."""
     backlog: OutstandingWork
     learning: list[BaselineVersion]
+    judge_changes: list[str]
+    """Sentences about judges that have recently changed."""
     labeled: LabeledWindow | None
     """What people say about the answers of the newest window of which answers were drawn; None without labels."""
     comparisons: Comparisons | None = None
@@ -82,12 +85,16 @@ class ReportData:
     def notes(self) -> list[str]:
         """Notes on how to read the means."""
         notes = [CORRECTION_NOTE] if any(summary.correlation is not None for summary in self.summaries) else []
-        return notes + [
-            f"Labels and the low-score cutoff for {sanitize.line(calibration.scorer, 40)} use calibrated values: "
-            f"{calibration}. "
-            "Means use raw values."
-            for calibration in self.calibrations
-        ]
+        return (
+            self.judge_changes
+            + notes
+            + [
+                f"Labels and the low-score cutoff for {sanitize.line(calibration.scorer, 40)} use calibrated values: "
+                f"{calibration}. "
+                "Means use raw values."
+                for calibration in self.calibrations
+            ]
+        )
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -163,6 +170,7 @@ def load_report(
         calibrations=list(used.values()),
         backlog=store.backlog.load_outstanding(),
         learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
+        judge_changes=list(recent_changes(store, now)),
         labeled=load_labeled_window(store, service=service, route=route),
     )
 
