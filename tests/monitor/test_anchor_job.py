@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -19,6 +22,7 @@ from tests.monitor.conftest import FAST_BACKOFF, fast_settings, make_exchange
 from germane.alert import Alert, AlertChange
 from germane.alerting import AlertEvaluator
 from germane.daemon_pool import DaemonThreadPool
+from germane.monitor import Monitor
 from germane.monitor.jobs.anchors import AnchorJob
 from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.quota.limiter import shared_rate_limiter
@@ -67,7 +71,7 @@ class Process:
             has_budget=settings.budget is not None,
             timeout=60.0,
             retry_policy=RetryPolicy(HOUR, backoff=backoff, clock=time),
-            leader=LeaderLease(store, "anchors", owner, ttl=MINUTE, clock=time),
+            new_lease=lambda name: LeaderLease(store, name, owner, ttl=MINUTE, clock=time),
             thread_pool=pool,
             clock=time,
         )
@@ -141,21 +145,23 @@ def time() -> Time:
 
 
 @pytest.fixture
-def start(url: str, stack: ExitStack, time: Time) -> Callable[..., Process]:
+def new_process(url: str, stack: ExitStack, time: Time) -> Callable[..., Process]:
     """Start the job of a process. All of them share a database and the clock."""
 
-    def start(**given: Any) -> Process:
+    def new_process(**given: Any) -> Process:
         store = TrackingStore(url, clock=time)
         stack.callback(store.close)
         return Process(store, time, stack, **given)
 
-    return start
+    return new_process
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_anchors_are_scored_once_a_day_against_the_mean_of_five_fresh_scores(start: Callable[..., Process]) -> None:
+def test_anchors_are_scored_daily_against_the_mean_of_five_fresh_scores(
+    new_process: Callable[..., Process],
+) -> None:
     """They wait for enough answers, and cover the range of scores. The score of the answer itself never counts."""
-    process = start()
+    process = new_process()
     process.capture(SIZE - 1)
     assert process.run() == 0
     process.capture(11)
@@ -180,9 +186,9 @@ def test_anchors_are_scored_once_a_day_against_the_mean_of_five_fresh_scores(sta
     assert all(row.is_baseline == (row.round <= 5) for row in process.scores)
 
 
-def test_a_round_continues_where_it_stopped(start: Callable[..., Process]) -> None:
+def test_a_round_continues_where_it_stopped(new_process: Callable[..., Process]) -> None:
     """Each score is saved before the next request, so another process pays for the rest only."""
-    first = start()
+    first = new_process()
     first.capture(SIZE)
     stop_at = first.requests + 4
 
@@ -196,16 +202,56 @@ def test_a_round_continues_where_it_stopped(start: Callable[..., Process]) -> No
     done = sum(row.scored_at is not None for row in first.scores)
     assert done in {3, 4}
 
-    second = start(owner="other", judge=first.judge)
+    second = new_process(owner="other", judge=first.judge)
     assert second.run(timedelta(seconds=59)) == 0  # the other process may still be alive
     assert second.run() == SIZE - done
     assert [row.baseline_count for row in second.active] == [1] * SIZE
     assert {row.round for row in second.scores} == {1}
 
 
-def test_a_judge_that_fails_leaves_scores_missing(start: Callable[..., Process]) -> None:
+KILLED = """
+import json, sys
+from contextlib import ExitStack
+from datetime import datetime
+from tests.monitor.test_anchor_job import MINUTE, Process, Time, TrackingStore
+
+class Remote:
+    def settings(self):
+        return json.loads(sys.argv[2])
+
+time = Time()
+time.now = datetime.fromisoformat(sys.argv[3])
+process = Process(TrackingStore(sys.argv[1], clock=time), time, ExitStack(), owner="killed", judge=Remote())
+time.now += MINUTE
+process.loop.run(process.job.run())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_a_round_continues_after_its_process_was_killed(
+    new_process: Callable[..., Process], url: str, time: Time, until: Callable[..., None]
+) -> None:
+    """At most the request in flight is paid twice."""
+    process = new_process()
+    process.capture(SIZE)
+    before, process.judge.latency = process.requests, 0.05
+    arguments = [url, json.dumps(process.judge.settings()), time.now.isoformat()]
+    with subprocess.Popen([sys.executable, "-c", KILLED, *arguments]) as child:
+        until(lambda: process.requests >= before + 4)
+        child.kill()
+    assert process.requests < before + SIZE
+
+    process.time.now += MINUTE
+    process.run()
+    assert process.requests <= before + SIZE + 1
+    assert [row.baseline_count for row in process.active] == [1] * SIZE
+    assert {row.round for row in process.scores} == {1}
+
+
+def test_a_judge_that_fails_leaves_scores_missing(new_process: Callable[..., Process]) -> None:
     """A request that may succeed later is sent again for an hour. No value is invented."""
-    process = start()
+    process = new_process()
     process.learn()
     process.judge.outage = Fault("status", status=500)
     process.run(DAY)
@@ -226,9 +272,9 @@ def test_a_judge_that_fails_leaves_scores_missing(start: Callable[..., Process])
     assert len(rounds.started_at) == 2  # not the round without scores
 
 
-def test_an_exhausted_budget_stops_a_round_until_the_next_day(start: Callable[..., Process]) -> None:
+def test_an_exhausted_budget_stops_a_round_until_the_next_day(new_process: Callable[..., Process]) -> None:
     """Anchors count like any other request, and rounds for the first baselines are daily, too."""
-    process = start(budget={"requests_per_day": SIZE + 15})
+    process = new_process(budget={"requests_per_day": SIZE + 15})
     process.capture(SIZE + 10)
     left = SIZE + 15 - process.store.quota.load_usage().requests
     assert 0 < left < 6
@@ -242,9 +288,9 @@ def test_an_exhausted_budget_stops_a_round_until_the_next_day(start: Callable[..
     assert process.run(2 * HOUR) == SIZE
 
 
-def test_erased_anchors_are_replaced_one_by_one(start: Callable[..., Process]) -> None:
+def test_erased_anchors_are_replaced_one_by_one(new_process: Callable[..., Process]) -> None:
     """At most a tenth of them in a week, each with its own baseline. Anchors keep no text alive."""
-    process = start(retention={"text_days": 3650})
+    process = new_process(retention={"text_days": 3650})
     process.capture(5)
     process.time.now += 10 * DAY
     process.capture(5)
@@ -265,9 +311,9 @@ def test_erased_anchors_are_replaced_one_by_one(start: Callable[..., Process]) -
     assert np.isnan(rounds.differences[:11, 5]).all()
 
 
-def test_anchors_whose_text_will_be_erased_are_replaced_in_time(start: Callable[..., Process]) -> None:
+def test_anchors_whose_text_will_be_erased_are_replaced_in_time(new_process: Callable[..., Process]) -> None:
     """So a retention period of weeks never takes all of them at once."""
-    process = start(retention={"text_days": 30})
+    process = new_process(retention={"text_days": 30})
     process.learn()
     first = {row.exchange_id for row in process.active}
     for _ in range(4):
@@ -277,9 +323,9 @@ def test_anchors_whose_text_will_be_erased_are_replaced_in_time(start: Callable[
     assert len(first & {row.exchange_id for row in process.active}) == SIZE - 4
 
 
-def test_retired_anchors_are_deleted_with_the_scores(start: Callable[..., Process]) -> None:
+def test_retired_anchors_are_deleted_with_the_scores(new_process: Callable[..., Process]) -> None:
     """Retention deletes them after as long a time as exchanges."""
-    process = start(retention={"text_days": 3650})
+    process = new_process(retention={"text_days": 3650})
     process.learn()
     process.store.anchors.restart(NAME)
     process.run(DAY)
@@ -293,9 +339,9 @@ def test_retired_anchors_are_deleted_with_the_scores(start: Callable[..., Proces
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_reported_change_of_the_judge_starts_a_round_and_new_baselines(start: Callable[..., Process]) -> None:
+def test_a_reported_change_of_the_judge_starts_a_round_and_new_baselines(new_process: Callable[..., Process]) -> None:
     """The old baselines stay, with the first scores by the new judge, so that the shift can be computed."""
-    process = start()
+    process = new_process()
     process.learn()
     process.run(DAY)
     process.judge.model, process.shift = "fake-judge-2", -0.06
@@ -321,9 +367,9 @@ def test_a_reported_change_of_the_judge_starts_a_round_and_new_baselines(start: 
     assert rounds.differences == pytest.approx(np.zeros((1, SIZE)))
 
 
-def test_a_drop_starts_at_most_one_extra_round_a_day(start: Callable[..., Process]) -> None:
+def test_a_drop_starts_at_most_one_extra_round_a_day(new_process: Callable[..., Process]) -> None:
     """The round is needed only if the last one is older than the start of the drop."""
-    process = start()
+    process = new_process()
     process.learn()
     process.run(DAY)
 
@@ -363,9 +409,9 @@ def find_drift(process: Process, rounds: int) -> int | None:
     return None
 
 
-def test_a_silent_change_of_the_judge_is_found_within_ten_rounds(start: Callable[..., Process]) -> None:
+def test_a_silent_change_of_the_judge_is_found_within_ten_rounds(new_process: Callable[..., Process]) -> None:
     """Its server reports the same model. A quiet judge, whose scores vary as much, raises no alert."""
-    process = start(size=15)
+    process = new_process(size=15)
     process.noise = 0.06
     process.learn()
     assert find_drift(process, rounds=4) is None
@@ -380,9 +426,9 @@ def test_a_silent_change_of_the_judge_is_found_within_ten_rounds(start: Callable
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_every_silent_change_of_the_judge_is_found(start: Callable[..., Process], seed: int) -> None:
+def test_every_silent_change_of_the_judge_is_found(new_process: Callable[..., Process], seed: int) -> None:
     """With 50 anchors and a judge that varies by .1, a change of .08 takes at most ten rounds, in 20 of 20 runs."""
-    process = start(size=50, seed=seed)
+    process = new_process(size=50, seed=seed)
     process.noise = 0.1
     process.learn(60)
     assert find_drift(process, rounds=5) is None
@@ -390,10 +436,29 @@ def test_every_silent_change_of_the_judge_is_found(start: Callable[..., Process]
     assert find_drift(process, rounds=10) is not None
 
 
+def test_the_monitor_scores_anchors_and_stops_without_waiting_for_one(
+    store: TrackingStore, start: Callable[..., Monitor], judge: FakeJudge, until: Callable[..., None]
+) -> None:
+    """A process with a scorer that uses a judge has the job. A request in flight is sent again after the next start."""
+    shift = timedelta()
+    settings = fast_settings(scorers=[NAME], anchors=SIZE, **judge.settings())
+    scorers = build_scorers(settings, rate_limiter=shared_rate_limiter(settings, store))
+    store.exchanges.add([make_exchange() for _ in range(SIZE)])
+    clients = {"close": scorers.aclose, "cancel_judge_requests": scorers.stop_waiting}
+    monitor = start(store, scorers.scorers, settings=settings, clock=lambda: datetime.now(UTC) + shift, **clients)
+    until(lambda: store.answers.counts().done == SIZE)
+    judge.latency = 30
+    shift += MINUTE
+    until(lambda: judge.in_flight)
+
+    assert monitor.stop(20)
+    assert store.anchors.load_status(NAME).pending == SIZE
+
+
 @pytest.mark.parametrize("given", [{"size": 0}, {"scorers": ["context_coverage"]}])
-def test_without_anchors_or_a_judge_nothing_is_scored(start: Callable[..., Process], given: dict[str, Any]) -> None:
+def test_without_anchors_or_a_judge_nothing_is_sent(new_process: Callable[..., Process], given: dict[str, Any]) -> None:
     """The setting `anchors = 0` turns anchors off."""
-    process = start(**given)
+    process = new_process(**given)
     process.capture(SIZE)
     assert process.run(DAY) == 0
     assert process.anchors == []

@@ -284,7 +284,7 @@ class Supervisor:
 
         async def release_leases() -> None:
             own = (self._sampler_lease, self._evaluator_lease, self._retention.leader, self._rollups.leader)
-            for lease in (*own, self._anchors.leader, *self._dispatcher.leases):
+            for lease in (*own, *self._anchors.leases.values(), *self._dispatcher.leases):
                 await self._thread_pool.run(lease.release)
 
         releasing_tasks = self._new_job("release tasks", release_tasks)
@@ -423,7 +423,7 @@ class Supervisor:
                 timedelta(seconds=settings.retry_timeout), backoff=config.backoff, clock=config.clock
             ),
             # A request may take longer than the lease of other jobs, and no other process may send it again.
-            leader=self._new_lease("anchors", timedelta(seconds=MIN_LEASE_TTL + 2 * limits.scorer_timeout)),
+            new_lease=partial(self._new_lease, ttl=timedelta(seconds=MIN_LEASE_TTL + 2 * limits.scorer_timeout)),
             thread_pool=self._thread_pool,
             clock=config.clock,
         )

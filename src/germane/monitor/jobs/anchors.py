@@ -27,24 +27,13 @@ BUDGET_DELAY: Final = timedelta(minutes=10)
 
 
 class AnchorJob:
-    """Scores the anchors of each scorer in daily rounds, in the process that holds the lease.
+    """Scores the anchors of each scorer in daily rounds, in the process that holds the scorer's lease.
 
     An extra round starts at once when the judge's model has changed, and when an open drop alert began after the last
     round; at most one a day for each of these causes. Anchors are scored one after the other, through the same rate
     limiter and budget as answers. Every score is saved before the next request, so a round that was interrupted goes on
-    where it stopped.
-
-    Args:
-        store: The store with the anchors.
-        scorers: The scorers of this process. Only those that use a judge have anchors.
-        size: Number of anchors per scorer. With 0, the job does nothing.
-        text_lifetime: Time after which texts are erased.
-        has_budget: Whether judge usage is limited.
-        timeout: Maximum number of seconds to score one anchor.
-        retry_policy: Decides for how long a round waits for a judge that does not respond.
-        leader: The lease of the process that scores anchors.
-        thread_pool: Runs database calls.
-        clock: Returns the current time in UTC.
+    where it stopped. ``timeout`` is the maximum number of seconds to score one anchor, and ``retry_policy`` decides for
+    how long a round waits for a judge that does not respond.
     """
 
     def __init__(
@@ -57,13 +46,13 @@ class AnchorJob:
         has_budget: bool,
         timeout: float,
         retry_policy: RetryPolicy,
-        leader: LeaderLease,
+        new_lease: Callable[[str], LeaderLease],
         thread_pool: DaemonThreadPool,
         clock: Callable[[], datetime],
     ) -> None:
-        self.leader = leader
         self._store = store
         self._scorers = [scorer for scorer in scorers if size and uses_judge(scorer)]
+        self.leases = {scorer.name: new_lease(f"anchors {scorer.name}") for scorer in self._scorers}
         self._size = size
         self._text_lifetime = text_lifetime
         self._baseline_interval = ROUND_INTERVAL if has_budget else BASELINE_INTERVAL
@@ -97,7 +86,7 @@ class AnchorJob:
 
     def _prepare_round(self, scorer: str, now: datetime) -> bool:
         """Replace anchors and start a round if one is due. Return whether there are anchors to score."""
-        if not self.leader.acquire():
+        if not self.leases[scorer].acquire():
             return False
         anchors = self._store.anchors
         status = anchors.refill(scorer, self._size, text_lifetime=self._text_lifetime)
@@ -128,7 +117,7 @@ class AnchorJob:
     async def _run_round(self, scorer: Scorer) -> None:
         """Score anchors until the round is complete, or has to wait for the judge or the budget."""
         anchors = self._store.anchors
-        while await self._threads.run(self.leader.acquire) and not self._stopping:
+        while await self._threads.run(self.leases[scorer.name].acquire) and not self._stopping:
             pending = await self._threads.run(anchors.next_pending, scorer.name)
             if pending is None:
                 return

@@ -125,21 +125,18 @@ class AnchorStore(StoreComponent):
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
-            of_anchors = select(anchor.c.id, exchange.c.started_at)
-            of_anchors = of_anchors.outerjoin(
-                exchange, and_(exchange.c.id == anchor.c.exchange_id, exchange.c.erased_at.is_(None))
-            )
-            rows = connection.execute(of_anchors.where(*_active(scorer))).all()
+            has_text = and_(exchange.c.id == anchor.c.exchange_id, exchange.c.erased_at.is_(None))
+            times = select(anchor.c.id, exchange.c.started_at).outerjoin(exchange, has_text)
+            rows = connection.execute(times.where(*_active(scorer))).all()
             kept = sorted((row for row in rows if row.started_at is not None), key=lambda row: row.started_at)
             retired = [row.id for row in rows if row.started_at is None]
             missing = size - len(kept)
             if kept:
-                recent = select(anchor.c.id).where(
-                    anchor.c.scorer == scorer, anchor.c.created_at > now - REPLACEMENT_TIME / size
-                )
-                is_expiring = text_lifetime < REPLACEMENT_TIME
-                missing = 0 if connection.execute(recent).first() else int(missing > 0 or is_expiring)
-            drawn = _draw(connection, scorer, missing, now) if missing > 0 else 0
+                recent = select(anchor.c.id).where(anchor.c.scorer == scorer)
+                recent = recent.where(anchor.c.created_at > now - REPLACEMENT_TIME / size)
+                is_due = missing > 0 or text_lifetime < REPLACEMENT_TIME
+                missing = int(is_due and connection.execute(recent).first() is None)
+            drawn = _draw(connection, scorer, missing, now, is_replacing=bool(kept)) if missing > 0 else 0
             retired += [row.id for row in kept[: max(0, len(kept) + drawn - size)]]
             if retired:
                 connection.execute(update(anchor).where(anchor.c.id.in_(retired)).values(retired_at=now))
@@ -189,22 +186,14 @@ class AnchorStore(StoreComponent):
             now = self._context.now(connection)
             row = connection.execute(select(anchor).where(anchor.c.id == pending.id).with_for_update()).one()
             count, value = row.baseline_count, scored.value
-            is_baseline = (
-                value is not None and count < BASELINE_SCORES and row.fingerprint in {None, scored.fingerprint}
-            )
-            if value is not None and is_baseline:
+            is_baseline = False
+            if value is not None and count < BASELINE_SCORES and row.fingerprint in {None, scored.fingerprint}:
+                is_baseline = True
                 mean = ((row.baseline or 0.0) * count + value) / (count + 1)
                 changes = {"fingerprint": scored.fingerprint, "baseline": mean, "baseline_count": count + 1}
                 connection.execute(update(anchor).where(anchor.c.id == pending.id).values(changes))
-            values = {
-                "fingerprint": scored.fingerprint,
-                "judge": scored.judge,
-                "value": value,
-                "reason": scored.reason,
-                "is_baseline": is_baseline,
-                "scored_at": now,
-            }
-            _save(connection, pending.id, pending.round, values)
+            values = {name: getattr(scored, name) for name in ("fingerprint", "judge", "value", "reason")}
+            _save(connection, pending.id, pending.round, values | {"is_baseline": is_baseline, "scored_at": now})
             _end_round(connection, scorer, pending.round, now)
 
     def close_round(self, scorer: str, reason: str) -> None:
@@ -213,13 +202,11 @@ class AnchorStore(StoreComponent):
             _close_round(connection, scorer, reason, self._context.now(connection))
 
     def restart(self, scorer: str) -> None:
-        """Give all anchors a new baseline, starting with the next round."""
+        """Retire all anchors, so that others are drawn, with new baselines."""
         with self._database.write() as connection:
             now = self._context.now(connection)
             _close_round(connection, scorer, "expired", now)
-            rows = connection.execute(select(anchor).where(*_active(scorer))).all()
             connection.execute(update(anchor).where(*_active(scorer)).values(retired_at=now))
-            _add(connection, scorer, [(row.exchange_id, row.created_at) for row in rows])
 
     def load_change(self, scorer: str) -> ReportedChange | None:
         """Return the newest change of the judge; None if all rounds have one fingerprint."""
@@ -290,19 +277,9 @@ class AnchorStore(StoreComponent):
 
 
 _JOINED: Final = select(
-    anchor_score.c.anchor_id,
-    anchor_score.c.round,
-    anchor_score.c.started_at,
-    anchor_score.c.fingerprint,
-    anchor_score.c.judge,
-    anchor_score.c.value,
-    anchor_score.c.scored_at,
-    anchor.c.baseline,
-    anchor.c.baseline_count,
+    anchor_score,
     anchor.c.fingerprint.label("baseline_fingerprint"),
-    anchor.c.exchange_id,
-    anchor.c.created_at,
-    anchor.c.retired_at,
+    *(anchor.c[name] for name in ("baseline", "baseline_count", "exchange_id", "created_at", "retired_at")),
 ).join_from(anchor_score, anchor, anchor.c.id == anchor_score.c.anchor_id)
 
 
@@ -341,7 +318,7 @@ def _current_fingerprint(connection: Connection, scorer: str) -> str | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def _draw(connection: Connection, scorer: str, count: int, now: datetime) -> int:
+def _draw(connection: Connection, scorer: str, count: int, now: datetime, *, is_replacing: bool) -> int:
     """Add anchors, evenly spread over the scores of recent answers with text. Return their number: all or none."""
     recent = _newest_scores()
     query = select(recent.c.exchange_id, recent.c.value).join(exchange, exchange.c.id == recent.c.exchange_id)
@@ -352,18 +329,14 @@ def _draw(connection: Connection, scorer: str, count: int, now: datetime) -> int
     )
     query = query.order_by(recent.c.started_at.desc()).limit(MAX_CANDIDATES)
     used = set(connection.execute(select(anchor.c.exchange_id).where(anchor.c.scorer == scorer)).scalars())
-    rows = sorted((row.value, row.exchange_id) for row in connection.execute(query) if row.exchange_id not in used)
-    if len(rows) < count:
+    found = sorted((row.value, row.exchange_id) for row in connection.execute(query))
+    ids = [id_ for _, id_ in found if not (is_replacing and id_ in used)]
+    if len(ids) < count:
         return 0
-    positions = [int((number + len(used) * _SPACING % 1) * len(rows) / count) for number in range(count)]
-    _add(connection, scorer, [(rows[position][1], now) for position in positions])
+    positions = [int((number + len(used) * _SPACING % 1) * len(ids) / count) for number in range(count)]
+    new = {"scorer": scorer, "baseline_count": 0, "created_at": now}
+    connection.execute(insert(anchor), [{**new, "exchange_id": ids[position]} for position in positions])
     return count
-
-
-def _add(connection: Connection, scorer: str, drawn: Sequence[tuple[str, datetime]]) -> None:
-    rows = [{"scorer": scorer, "exchange_id": id_, "baseline_count": 0, "created_at": at} for id_, at in drawn]
-    if rows:
-        connection.execute(insert(anchor), rows)
 
 
 def _save(connection: Connection, anchor_id: int, number: int, values: dict[str, object]) -> None:
@@ -389,25 +362,13 @@ def _end_round(connection: Connection, scorer: str, number: int, now: datetime) 
     if not scored:
         return
     newest, count = Counter(row.fingerprint for row in scored).most_common(1)[0]
-    changed = [
-        row
+    changed = {
+        row.anchor_id: {"exchange_id": row.exchange_id, "baseline": row.value, "created_at": row.created_at}
         for row in scored
         if row.fingerprint == newest and row.baseline_fingerprint != newest and row.retired_at is None
-    ]
+    }
     if 2 * count <= len(scored) or not changed:
         return
-    connection.execute(update(anchor).where(anchor.c.id.in_([row.anchor_id for row in changed])).values(retired_at=now))
-    connection.execute(
-        insert(anchor),
-        [
-            {
-                "scorer": scorer,
-                "exchange_id": row.exchange_id,
-                "fingerprint": newest,
-                "baseline": row.value,
-                "baseline_count": 1,
-                "created_at": row.created_at,
-            }
-            for row in changed
-        ],
-    )
+    new = {"scorer": scorer, "fingerprint": newest, "baseline_count": 1}
+    connection.execute(update(anchor).where(anchor.c.id.in_(changed)).values(retired_at=now))
+    connection.execute(insert(anchor), [new | values for values in changed.values()])

@@ -27,9 +27,9 @@ class AnchorRow(Base, table=True):
     baseline_count: int = Field(sa_type=Integer)
     """Number of scores in the baseline; it is complete at five."""
     created_at: datetime = Field(sa_type=UtcDateTime)
-    """Time at which the answer was drawn. It stays when the answer gets a new baseline."""
+    """Time at which the answer was drawn."""
     retired_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Time from which it is not scored: its text is gone, or the judge's model changed and another row replaced it."""
+    """Time from which it is not scored: its text is gone, or another row with a new baseline replaced it."""
 
 
 class AnchorScoreRow(Base, table=True):
