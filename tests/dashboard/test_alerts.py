@@ -125,6 +125,23 @@ def test_contributors_to_an_alert_are_shown_with_means_and_intervals(page: TestC
     assert [row for row in rows if "not enough data" in row and 'class="end"><b' in row] == []
 
 
+def test_the_judge_is_named_as_the_cause_on_the_pages_of_its_alerts(own_seeded: TrackingStore) -> None:
+    """A change of the judge is about a scorer in all services; a drop may be caused by one."""
+    found = {"cause": "judge_drift", "onset": NOW, "value": -0.08}
+    labels = {"scorer": "answer_relevancy"}
+    shift = {"size": -0.08, "interval": [-0.1, -0.06], "round": NOW.isoformat()}
+    write_alert(own_seeded, "drifted", rule="judge_drift", type="judge_drift", labels=labels, **found)
+    write_alert(own_seeded, "docs", rule="drop", type="drop", details={"judge_since": shift}, **found)
+    with open_dashboard(own_seeded) as client:
+        drifted, drop = client.get("/alerts/drifted").text, client.get("/alerts/docs").text
+
+    assert "<h1>Judge drift</h1>" in drifted
+    assert "all routes of all services" in drifted
+    assert "New anchors are drawn, with new baselines." in drifted
+    assert "<h1>Judge scores lower on" in drop
+    assert "Likely cause: the judge, the model that scores answers, scores lower than before." in drop
+
+
 def test_an_alert_without_a_scorer_has_no_chart(own_seeded: TrackingStore) -> None:
     """An alert about an exhausted budget is shown without a chart."""
     write_alert(own_seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")

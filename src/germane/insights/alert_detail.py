@@ -248,7 +248,7 @@ def _load_charts(
             shown,
             place,
             split=split,
-            title=f"{humanize(alert.scorer)} for {route or alert.service}",
+            title=f"{humanize(alert.scorer)} for {route or alert.service or 'all services'}",
             name=name,
             baseline=baseline,
             baseline_name=baseline_name,
@@ -256,4 +256,5 @@ def _load_charts(
             root=root,
         )
         first = first_scored(load_buckets(store, shown, **place))
-        yield AlertChart(subject=route or f"all routes of {alert.service}", figure=figure, route=route, first=first)
+        subject = route or f"all routes of {alert.service or 'all services'}"
+        yield AlertChart(subject=subject, figure=figure, route=route, first=first)
