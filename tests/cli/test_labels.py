@@ -37,7 +37,7 @@ def test_a_drawn_wave_is_shown_by_route_with_the_page_on_which_to_label_it(
     assert shown == [f"{one.size}" for one in wave.routes]
     assert "\x1b" not in ended.out
     assert ended.out.endswith(f"Label them on the dashboard: /labels/{wave.id}\n")
-    assert (wave.until - wave.since).total_seconds() == pytest.approx(3600, abs=60)
+    assert 60 <= (wave.until - wave.since).total_seconds() < 120  # since the first answer
 
 
 def test_the_link_to_a_wave_follows_from_that_of_an_answer(
@@ -55,7 +55,7 @@ def test_answers_are_drawn_of_the_chosen_route_service_and_scorer(two_routes: Tr
     """An unknown name is an error."""
     found = call("labels", "draw", "--route", "ask", "--scorer", "faithfulness", "--service", "shop", "--json").content
     assert found["wave"]["scorer"] == "faithfulness"
-    assert [(one["route"], one["drawn"], one["open"]) for one in found["wave"]["routes"]] == [("ask", 50, 50)]
+    assert [(one["route"], one["size"], one["open"]) for one in found["wave"]["routes"]] == [("ask", 50, 50)]
     assert call("labels", "draw", "--route", "asc").code == 2
     ended = call("labels", "draw", "--scorer", "answer_relevancy", "--since", "0s")
     assert (ended.code, ended.out) == (1, "")
@@ -73,12 +73,12 @@ def test_the_status_counts_what_people_said(two_routes: TrackingStore, call: Cal
 
     ended = call("labels", "status", "--scorer", "answer_relevancy")
     header = ended.out.splitlines()[0]
-    assert " ".join(header.split()) == "wave scorer window drawn labeled cannot tell skipped erased open"
+    assert " ".join(header.split()) == "wave scorer window size labeled cannot tell skipped erased open"
     assert ended.out.splitlines()[1].split()[-6:] == ["9", "2", "1", "1", "0", "5"]
     newest, first = call("labels", "status", "--json").content["waves"]
     assert (newest["scorer"], first["id"]) == ("faithfulness", wave)
-    assert {name: sum(route[name] for route in first["routes"]) for name in ("drawn", "labeled", "open")} == {
-        "drawn": 9, "labeled": 2, "open": 5
+    assert {name: sum(route[name] for route in first["routes"]) for name in ("size", "labeled", "open")} == {
+        "size": 9, "labeled": 2, "open": 5
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import insert, select, text
 from tests.exports import load_records
 from tests.storage.archive_templates import Copy
 from tests.storage.archiving import archive
-from tests.storage.conftest import an_exchange
+from tests.storage.conftest import ELEVEN, an_exchange
 
 from germane.annotation import Feedback
 from germane.errors import UsageError
@@ -146,7 +146,7 @@ def test_only_scores_of_one_scorer_with_the_newest_fingerprint_are_drawn(store: 
     wave = store.draws.draw(ALL, 50)
     assert drawn(store, wave).keys() == {one.id for one in (*wanted, *other)}
     assert [(one.service, one.route, one.size) for one in wave.routes] == [("shop", "ask", 2), ("support", "find", 1)]
-    assert (wave.since, wave.until, wave.drawn_at, wave.fingerprint) == (SINCE, NOON, NOON, "f1")
+    assert (wave.since, wave.until, wave.drawn_at, wave.fingerprint) == (ELEVEN, NOON, NOON, "f1")
     for seconds, chosen in enumerate(({"service": "support"}, {"route": "find"})):
         later = LabelPopulation(since=SINCE, until=NOON - timedelta(seconds=seconds + 1), scorer="relevancy", **chosen)
         assert drawn(store, store.draws.draw(later, 50)).keys() == {other[0].id}

@@ -15,15 +15,13 @@ def draw_wave(
     until: datetime,
     *,
     scorer: str | None = None,
-    service: str | None = None,
-    route: str | None = None,
+    **names: str | None,
 ) -> LabelWave:
-    """Draw a wave from the answers of a window. The scorer defaults to the one that pages show.
+    """Draw a wave of a window, service and route. The scorer defaults to the one that pages show.
 
     Raises:
         UsageError: The count is out of range, or no answer can be drawn.
     """
-    services = store.trends.window_summary(since=since, until=until).services
-    chosen = choose_scorer((group for group in services if service in {None, group.service}), scorer)
-    population = LabelPopulation(since=since, until=until, scorer=chosen or RELEVANCY, service=service, route=route)
-    return store.draws.draw(population, count)
+    services = store.trends.window_summary(since=since, until=until, service=names.get("service")).services
+    chosen = choose_scorer(services, scorer) or RELEVANCY
+    return store.draws.draw(LabelPopulation(since=since, until=until, scorer=chosen, **names), count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,9 +16,9 @@ from germane.cli.core.store import load_command_settings, open_store
 from germane.records import select
 
 if TYPE_CHECKING:
-    from germane.storage import DrawnCounts, LabelWave
+    from germane.storage import LabelWave
 
-_STATES = ("labeled", "cannot_tell", "skipped", "erased", "open")
+_COUNTS: Final = ("size", "labeled", "cannot_tell", "skipped", "erased", "open")
 
 
 @click.group("labels", cls=SuggestingGroup)
@@ -68,7 +68,7 @@ def status(scorer: str | None) -> None:
     if wants_json():
         print_json({"waves": [wave_as_dict(wave) for wave in waves]})
     elif waves:
-        headings = ("wave", "scorer", "window", "drawn", *(name.replace("_", " ") for name in _STATES))
+        headings = ("wave", "scorer", "window", *(name.replace("_", " ") for name in _COUNTS))
         print_table(headings, [_format_row(wave) for wave in waves])
     else:
         click.echo("No answers have been drawn yet. Draw 50 with: germane labels draw")
@@ -76,21 +76,14 @@ def status(scorer: str | None) -> None:
 
 def wave_as_dict(wave: LabelWave) -> dict[str, Any]:
     """Return a wave and its progress as a dict for JSON output."""
-
-    def counts(of: DrawnCounts) -> dict[str, int]:
-        return {"drawn": of.size, **select(of, *_STATES)}
-
-    return {
-        **select(wave, "id", "scorer", "fingerprint", "since", "until", "drawn_at"),
-        **counts(wave.total),
-        "routes": [{**select(one, "service", "route"), **counts(one)} for one in wave.routes],
-    }
+    routes = [select(one, "service", "route", *_COUNTS) for one in wave.routes]
+    named = select(wave, "id", "scorer", "fingerprint", "since", "until", "drawn_at")
+    return {**named, **select(wave.total, *_COUNTS), "routes": routes}
 
 
 def _format_row(wave: LabelWave) -> list[str]:
     window = f"{wave.since:%Y-%m-%d} to {wave.until:%Y-%m-%d}"
-    numbers = [f"{getattr(wave.total, name)}" for name in ("size", *_STATES)]
-    return [wave.id, sanitize.line(wave.scorer, 40), window, *numbers]
+    return [wave.id, sanitize.line(wave.scorer, 40), window, *map(str, select(wave.total, *_COUNTS).values())]
 
 
 def _link(wave: LabelWave) -> str:

@@ -10,22 +10,12 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
-from sqlalchemy import (
-    Connection,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, and_, case, delete, exists, func, insert, select, text, update
 
 from germane.annotation import Feedback, mean_label
 from germane.errors import UsageError
@@ -55,6 +45,7 @@ _LOCK: Final = 0x6765726D31
 """Key of the lock under which PostgreSQL writes a wave: "germ1". SQLite allows only one writer anyway."""
 _STATES: Final = ("labeled", "cannot_tell", "skipped", "open", "erased")
 _OPEN: Final = label_draw.c.state == "open"
+_HAS_TEXT: Final = exchange.c.erased_at.is_(None)
 _HAS_LABEL: Final = exists().where(
     feedback.c.exchange_id == label_draw.c.exchange_id, feedback.c.wave == label_draw.c.wave
 )
@@ -146,7 +137,7 @@ class LabelDraws(StoreComponent):
     ) -> LabelWave:
         """Draw a wave of up to ``count`` answers whose text is stored.
 
-        The wave's window begins with the first of them if older texts have been erased. Routes share the answers, see
+        The wave's window begins with the first answer whose text is stored. Routes share the answers, see
         :func:`germane.statistics.allot`. Within a route, each answer of the window has the same chance, whatever its
         probability of being scored was. Answers of an earlier wave with the same window and fingerprint are not drawn
         again. Archived answers are not drawn.
@@ -217,7 +208,7 @@ class LabelDraws(StoreComponent):
         """Return the position and the exchange's id of the first open answer of a wave that has its text, if any."""
         query = select(label_draw.c.position, label_draw.c.exchange_id).where(label_draw.c.wave == wave, _OPEN)
         query = query.outerjoin(exchange, exchange.c.id == label_draw.c.exchange_id)
-        query = query.where(exchange.c.erased_at.is_(None)).order_by(label_draw.c.position).limit(1)
+        query = query.where(_HAS_TEXT).order_by(label_draw.c.position).limit(1)
         with self._database.read() as connection:
             row = connection.execute(query).first()
         return None if row is None else (row.position, row.exchange_id)
@@ -237,29 +228,27 @@ class LabelDraws(StoreComponent):
             if before is None:
                 raise UsageError(f"exchange {exchange_id!r:.60} is not in the wave {wave!r:.60}")
             now = self._context.now(connection)
-            if verdict in VERDICT_SCORES:
-                value = VERDICT_SCORES[verdict]
-                label = Feedback(
-                    id=uuid4().hex, exchange_id=exchange_id, score=value, user=user, created_at=now, wave=wave
-                )
+            person, value = clean_text(user), VERDICT_SCORES.get(verdict)
+            if value is not None:
                 # The sampler must not give labeled answers another weight than those that nobody was asked about.
-                connection.execute(insert(feedback).values(**LABELS.values(label), considered_at=now))
-            state = "labeled" if verdict in VERDICT_SCORES or before == "labeled" else verdict
-            settled = {"state": state, "settled_at": now, "settled_by": clean_text(user)}
-            connection.execute(update(label_draw).where(of_draw).values(settled))
+                label = {"id": uuid4().hex, "exchange_id": exchange_id, "score": value, "user": person, "wave": wave}
+                connection.execute(insert(feedback).values(**label, created_at=now, considered_at=now))
+            state = verdict if value is None and before != "labeled" else "labeled"
+            settled = update(label_draw).where(of_draw).values(state=state, settled_at=now, settled_by=person)
+            connection.execute(settled)
 
     def undo(self, wave: str, *, user: str | None = None) -> str | None:
         """Take back what a person said last in a wave, and return the exchange's id; None if there is nothing."""
         draw, name = label_draw.c, clean_text(user)
-        last = select(draw.exchange_id).where(draw.wave == wave, draw.settled_by.is_not_distinct_from(name), ~_OPEN)
+        settled = select(draw.exchange_id).where(draw.wave == wave, draw.settled_by.is_not_distinct_from(name), ~_OPEN)
+        last = settled.order_by(draw.settled_at.desc(), draw.position.desc()).limit(1).with_for_update()
+        reopened = {"state": case((_HAS_LABEL, "labeled"), else_="open"), "settled_at": None, "settled_by": None}
         with self._database.write() as connection:
-            query = last.order_by(draw.settled_at.desc(), draw.position.desc()).limit(1).with_for_update()
-            exchange_id: str | None = connection.execute(query).scalar()
+            exchange_id: str | None = connection.execute(last).scalar()
             own = (feedback.c.wave == wave, feedback.c.user.is_not_distinct_from(name))
             connection.execute(delete(feedback).where(feedback.c.exchange_id == exchange_id, *own))
-            reopened = update(label_draw).where(draw.wave == wave, draw.exchange_id == exchange_id)
-            state = case((_HAS_LABEL, "labeled"), else_="open")
-            connection.execute(reopened.values(state=state, settled_at=None, settled_by=None))
+            of_draw = (draw.wave == wave, draw.exchange_id == exchange_id)
+            connection.execute(update(label_draw).where(*of_draw).values(reopened))
         return exchange_id
 
     def list_labels(self, waves: Sequence[str]) -> list[DrawnLabel]:
@@ -280,10 +269,9 @@ class LabelDraws(StoreComponent):
         given: dict[tuple[str | None, str], list[Feedback]] = {}
         for label in sorted(labels, key=lambda one: (one.created_at, one.id)):
             given.setdefault((label.wave, label.exchange_id), []).append(label)
-        copied = ("wave", "exchange_id", "service", "route", "probability")
         return [
             DrawnLabel(
-                **{name: row[name] for name in copied},
+                **{name: row[name] for name in ("wave", "exchange_id", "service", "route", "probability")},
                 value=values.get((row["exchange_id"], row["scorer"], row["fingerprint"])),
                 label=mean_label(oldest_first),
                 by_person={label.user or "": label.score for label in oldest_first},
@@ -301,31 +289,35 @@ class _SamplingFrame:
         names = {"scorer": population.scorer, "service": population.service, "route": population.route}
         chosen = [*matching(score, **names), *within(score.c.started_at, population.since, population.until)]
         newest = select(score.c.fingerprint).where(*chosen).order_by(score.c.started_at.desc()).limit(1)
-        fingerprint: str = connection.execute(newest).scalar() or ""
-        window = _window_with_text(connection, population)
-        self._shared = {"scorer": population.scorer, "fingerprint": fingerprint, "until": window[1], "since": window[0]}
+        in_window = within(exchange.c.started_at, population.since, population.until)
+        first = select(func.min(exchange.c.started_at)).where(*in_window, _HAS_TEXT)
+        self._shared: dict[str, Any] = {
+            "scorer": population.scorer,
+            "fingerprint": connection.execute(newest).scalar() or "",
+            "since": connection.execute(first).scalar() or population.since,
+            "until": population.until,
+        }
         self.earlier = self._drawn_ids(connection)
         """Ids of the exchanges that were drawn in earlier waves with this window."""
         self._ids: dict[Stratum, array[int]] = {}
         self._weights: dict[Stratum, array[float]] = {}
-        self._read(connection, window, [*chosen, score.c.fingerprint == fingerprint])
+        self._read(connection, [*chosen, score.c.fingerprint == self._shared["fingerprint"]])
 
     def _drawn_ids(self, connection: Connection) -> set[str]:
         of_window = matching(label_draw, **self._shared)
         return set(connection.execute(select(label_draw.c.exchange_id).where(*of_window)).scalars())
 
-    def _read(self, connection: Connection, window: tuple[datetime, datetime], chosen: Conditions) -> None:
+    def _read(self, connection: Connection, chosen: Conditions) -> None:
         """Read the scores from their index alone if no text in the window has been erased."""
-        query = select(score.c.id, score.c.service, score.c.route, score.c.sampling_probability)
-        query = query.where(*chosen, score.c.started_at >= window[0]).order_by(score.c.started_at)
-        in_window, with_text = within(exchange.c.started_at, *window), exchange.c.erased_at.is_(None)
-        if count_rows(connection, exchange, *in_window) != count_rows(connection, exchange, *in_window, with_text):
-            query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(with_text)
+        query = select(score.c.id, score.c.service, score.c.route, score.c.sampling_probability).where(*chosen)
+        in_window = within(exchange.c.started_at, self._shared["since"], self._shared["until"])
+        if count_rows(connection, exchange, *in_window) != count_rows(connection, exchange, *in_window, _HAS_TEXT):
+            query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(_HAS_TEXT)
+        query = query.where(score.c.started_at >= self._shared["since"]).order_by(score.c.started_at)
         of_earlier = is_one_of(score.c.exchange_id, list(self.earlier), connection.dialect.name)
         drawn = set(connection.execute(select(score.c.id).where(of_earlier)).scalars())
-        for id_, *stratum, probability in connection.execute(query, execution_options={"yield_per": ROWS_READ}):
+        for id_, service, route, probability in connection.execute(query, execution_options={"yield_per": ROWS_READ}):
             if id_ not in drawn:
-                service, route = stratum
                 self._ids.setdefault((service, route), array("q")).append(id_)
                 self._weights.setdefault((service, route), array("d")).append(1 / (probability or 1))
 
@@ -352,7 +344,7 @@ class _SamplingFrame:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         query = select(score.c.id, score.c.exchange_id, score.c.service, score.c.route)
-        query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(exchange.c.erased_at.is_(None))
+        query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(_HAS_TEXT)
         query = query.where(score.c.id.in_(drawn)).order_by(exchange.c.id).with_for_update(of=exchange)
         rows = connection.execute(query).all()
         if self._drawn_ids(connection) != self.earlier or len(rows) < len(drawn):
@@ -360,40 +352,24 @@ class _SamplingFrame:
         wave = f"{now:%Y-%m-%d}-{uuid4().hex[:8]}"
         shared = {**self._shared, "wave": wave, "drawn_at": now, "state": "open"}
         positions = (random.permutation(len(rows)) + 1).tolist()
-        values = [
-            {**shared, **dict(zip(("exchange_id", "service", "route"), names, strict=True)), "probability": drawn[id_]}
-            for id_, *names in rows
-        ]
-        connection.execute(
-            insert(label_draw), [{**row, "position": place} for row, place in zip(values, positions, strict=True)]
-        )
+        names = ("exchange_id", "service", "route", "probability", "position")
+        values = ((*row[1:], drawn[row.id], place) for row, place in zip(rows, positions, strict=True))
+        connection.execute(insert(label_draw), [shared | dict(zip(names, one, strict=True)) for one in values])
         return wave
 
 
-def _window_with_text(connection: Connection, population: LabelPopulation) -> tuple[datetime, datetime]:
-    """Return the window without its beginning if all texts there have been erased."""
-    in_window = within(exchange.c.started_at, population.since, population.until)
-    oldest = select(func.min(exchange.c.started_at)).where(*in_window)
-    first = connection.execute(oldest).scalar()
-    first_text = connection.execute(oldest.where(exchange.c.erased_at.is_(None))).scalar()
-    return (population.since if first_text in {None, first} else first_text), population.until
-
-
 def _load_waves(connection: Connection, ids: Sequence[str]) -> dict[str, LabelWave]:
-    is_erased = and_(_OPEN, exchange.c.erased_at.is_not(None))
-    state = case((is_erased, literal("erased")), else_=label_draw.c.state).label("state")
     names = ("wave", "scorer", "fingerprint", "since", "until", "drawn_at", "service", "route")
     keys = [label_draw.c[name] for name in names]
-    query = select(*keys, state, func.count().label("n")).outerjoin(exchange, exchange.c.id == label_draw.c.exchange_id)
-    query = query.where(label_draw.c.wave.in_(ids)).group_by(*keys, state).order_by(*keys)
-    counts: dict[tuple[Any, ...], dict[str, int]] = {}
-    for *key, state_name, n in connection.execute(query):
-        counts.setdefault(tuple(key), {})[state_name] = n
+    state = case((and_(_OPEN, ~_HAS_TEXT), "erased"), else_=label_draw.c.state)  # archived answers have no row
+    counts = [func.count(case((state == name, 1))).label(name) for name in _STATES]
+    query = select(*keys, *counts).outerjoin(exchange, exchange.c.id == label_draw.c.exchange_id).group_by(*keys)
+    rows = connection.execute(query.where(label_draw.c.wave.in_(ids)).order_by(*keys)).mappings()
     waves: dict[str, LabelWave] = {}
-    for (wave, *values, service, route), states in counts.items():
-        counted = DrawnCounts(service=service, route=route, **states)
-        before = waves[wave].routes if wave in waves else ()
-        waves[wave] = LabelWave(id=wave, routes=(*before, counted), **dict(zip(names[1:6], values, strict=True)))
+    for id_, of_wave in groupby(rows, key=itemgetter("wave")):
+        routes = [dict(row) for row in of_wave]
+        counted = [DrawnCounts(**{name: row[name] for name in ("service", "route", *_STATES)}) for row in routes]
+        waves[id_] = LabelWave(id=id_, routes=counted, **{name: routes[0][name] for name in names[1:6]})
     return waves
 
 
