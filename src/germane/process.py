@@ -337,11 +337,7 @@ def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0, *, i
 
 
 def prepare_database(store: TrackingStore, settings: Settings) -> None:
-    """Migrate the database, or check it if ``auto_migrate`` is off.
-
-    Raises:
-        StorageError: The database is unreachable, or has to be migrated with ``germane db upgrade``.
-    """
+    """Migrate the database, or check it if ``auto_migrate`` is off. Raise StorageError if neither is possible."""
     if settings.auto_migrate:
         store.migrate()
     else:

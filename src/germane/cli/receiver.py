@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def load_redact(name: str | None) -> Callable[[str], str] | None:
-    """Import the function named ``MODULE:FUNCTION``; None if no name is given.
-
-    Raises:
-        SettingsError: The module or the function does not exist, or is not a plain function.
-    """
+    """Import the function ``MODULE:FUNCTION``, if any. Raise SettingsError if it is not a plain function."""
     from germane.tracer import is_async
 
     if name is None:
@@ -45,12 +41,7 @@ def load_redact(name: str | None) -> Callable[[str], str] | None:
 
 
 def parse_tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> TLSFiles | None:
-    """Return the TLS files, or None without TLS.
-
-    Raises:
-        UsageError: One of the options is missing.
-        SettingsError: A file cannot be used.
-    """
+    """Return the TLS files, or None without TLS. Raise UsageError or SettingsError if one is missing or unusable."""
     from germane.web_server import TLSFiles
 
     if certificate is None and key is None and client_ca is None:
@@ -63,11 +54,7 @@ def parse_tls(certificate: Path | None, key: Path | None, client_ca: Path | None
 
 
 def parse_target(url: str | None, headers: tuple[tuple[str, str], ...]) -> ForwardTarget | None:
-    """Return the endpoint that requests are forwarded to, or None without one.
-
-    Raises:
-        BadParameter: The URL is not an HTTP URL.
-    """
+    """Return the endpoint that requests are forwarded to, which must be an HTTP URL, or None without one."""
     from germane.receiver import ForwardTarget
 
     if url is None:
@@ -83,13 +70,7 @@ def parse_target(url: str | None, headers: tuple[tuple[str, str], ...]) -> Forwa
 def receiver_options(
     settings: Settings, http: ListenAddress, grpc: ListenAddress, tls: TLSFiles | None = None, **options: Any
 ) -> ReceiverOptions:
-    """Return the options of a receiver, after checking that only permitted clients can reach it.
-
-    ``options`` are other fields of :class:`~germane.receiver.ReceiverOptions`.
-
-    Raises:
-        UsageError: The addresses are reachable from other machines, but there is neither a token nor a client CA.
-    """
+    """Return a receiver's options. Raise UsageError for addresses that other machines reach without credentials."""
     from germane.receiver import ReceiverOptions
 
     has_access_control = settings.receiver_token is not None or (tls is not None and tls.client_ca is not None)

@@ -83,13 +83,7 @@ class SearchHit:
 
 
 class PassageIndex:
-    """Finds the passages nearest to a query vector, by cosine similarity.
-
-    The vectors are unit-length rows of an array of shape (passages, dimensions).
-
-    Raises:
-        ValueError: The number of vectors differs from the number of passages.
-    """
+    """Finds the passages nearest to a query vector, by the cosine similarity of unit-length rows, one per passage."""
 
     def __init__(self, passages: Sequence[Passage], vectors: Vectors) -> None:
         if len(passages) != len(vectors):

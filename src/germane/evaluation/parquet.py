@@ -51,11 +51,7 @@ class RowGroup:
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return a file, or the files in a folder whose row groups :func:`list_row_groups` yields, in the same order.
-
-    Raises:
-        UsageError: pyarrow is not installed, or a file cannot be read.
-    """
+    """Return a file, or the files in a folder whose row groups :func:`list_row_groups` yields, in the same order."""
     return [Path(file) for file in sorted(_open_dataset(path).files)]
 
 

@@ -200,10 +200,7 @@ def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
 
 
 def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
-    """Return the window that an alert's charts show.
-
-    The window covers the alert, the same duration before its onset, and a margin after its end.
-    """
+    """Return the window of an alert's charts: the alert, the same duration before its onset, and a margin."""
     first, last = alert.onset or alert.starts_at, alert.resolved_at or now
     until = min(now, last + max(CHART_AFTER, (last - first) / 4))
     since = first - max(CHART_BEFORE, last - first)

@@ -29,12 +29,7 @@ _CODES: Final = {
 
 
 def create_http_app(service: ExportService, max_request_size: int) -> Starlette:
-    """Return the ASGI application that receives OTLP over HTTP.
-
-    Args:
-        service: Receives the requests.
-        max_request_size: Maximum size of a decompressed request in bytes.
-    """
+    """Return the ASGI application that receives OTLP over HTTP. Sizes are those of decompressed requests."""
 
     async def health(_request: Request) -> Response:
         return PlainTextResponse("ok\n")

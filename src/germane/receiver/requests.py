@@ -50,12 +50,7 @@ _CHUNK: Final = 64 * 1024
 
 
 class InvalidRequest(GermaneError):
-    """A malformed request, which would be rejected again on a retry.
-
-    Args:
-        message: What is wrong.
-        status: The HTTP status.
-    """
+    """A malformed request, which would be rejected again on a retry, with the HTTP status."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -99,11 +94,7 @@ class Decompressor:
         """Size of the decompressed body so far, in bytes."""
 
     def feed(self, data: bytes) -> None:
-        """Add a piece of the body.
-
-        Raises:
-            InvalidRequest: The body is too large, or is not compressed as declared.
-        """
+        """Add a piece of the body. Raise InvalidRequest if it is too large, or not compressed as declared."""
         if self._stream is None:
             self._add(data)
             return
@@ -116,11 +107,7 @@ class Decompressor:
             raise InvalidRequest("the compression of the body does not match Content-Encoding") from None
 
     def finish(self) -> bytes:
-        """Return the complete body.
-
-        Raises:
-            InvalidRequest: The compressed body is truncated.
-        """
+        """Return the complete body. Raise InvalidRequest if the compressed body is truncated."""
         if self._stream is not None:
             if not self._stream.eof and (self._parts or self.size or self._stream.unconsumed_tail):
                 raise InvalidRequest("the compressed body is truncated")

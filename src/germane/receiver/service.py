@@ -98,11 +98,7 @@ class ExportService:
                 self._bytes -= Counter({peer: request.size})
 
     def reserve(self, request: ActiveRequest, size: int) -> None:
-        """Reserve memory for ``size`` more bytes of an active request.
-
-        Raises:
-            Overloaded: The active requests are too large together.
-        """
+        """Reserve memory for ``size`` more bytes of an active request. Raise Overloaded if there is none."""
         with self._lock:
             is_alone = self._bytes.total() == request.size
             if not is_alone and not _has_share(self._bytes, request.peer, size, MAX_ACTIVE_BYTES):
@@ -134,12 +130,7 @@ class ExportService:
         return self.respond(signal, batch)
 
     def submit(self, signal: Signal, body: bytes, content_type: str) -> tuple[Batch, Future[None]]:
-        """Parse a request and queue it for a commit.
-
-        Raises:
-            InvalidRequest: The body cannot be parsed.
-            Overloaded: The queue is full, or too much is staged.
-        """
+        """Parse a request and queue it for a commit. Raise InvalidRequest, or Overloaded if too much is staged."""
         request, invalid = parse_request(signal, body, content_type)
         batch = read_request(request, self._waits, keeps_all=self._keeps_all)
         batch.received += invalid

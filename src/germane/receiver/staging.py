@@ -95,11 +95,7 @@ class StagingWriter:
         return submission.committed
 
     def measure(self) -> None:
-        """Measure the size of the staged data in the database, which other processes also change.
-
-        Raises:
-            StorageError: The database failed.
-        """
+        """Measure the size of the staged data in the database, which other processes also change."""
         with self._changed:
             before = self._committed_size
         size = self._store.received.measure(self.options).size + self._store.forwarding.measure(self._target)

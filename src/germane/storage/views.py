@@ -32,11 +32,7 @@ class SavedViewStore(StoreComponent):
         return sorted(views, key=lambda view: (view.name.casefold(), view.name))
 
     def add_view(self, view: SavedView) -> None:
-        """Store a view.
-
-        Raises:
-            UsageError: A view with this name exists, or there are already 200 views.
-        """
+        """Store a view. Raise UsageError if a view with this name exists, or there are already 200 views."""
         row = _VIEWS.values(view)
         with self._write_values() as connection:
             statement = (

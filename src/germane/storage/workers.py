@@ -252,11 +252,7 @@ def lock_lease(connection: Connection, name: str, owner: str) -> bool:
 
 
 def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> bool:
-    """Save the progress of a job, and lock its lease until the transaction ends.
-
-    Returns:
-        False if another owner holds the lease. In that case, nothing is saved.
-    """
+    """Save the progress of a job, and lock its lease. Return False, and write nothing, if another owner holds it."""
     statement = (
         update(lease_table).where(lease_table.c.name == name, lease_table.c.owner == owner).values(cursor=cursor)
     )

@@ -61,13 +61,7 @@ def _answer_in_events(events: list[tuple[Any, str]]) -> str:
 
 
 def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
-    """Return the text of a stream's chunk, or None if the chunk contains no text of the answer.
-
-    ``event`` is the name of the event whose data the chunk is, if any.
-
-    Raises:
-        UsageError: The chunk is not text.
-    """
+    """Return the text of a stream's chunk, if it contains any. ``event`` is the name of the chunk's event, if any."""
     kind = type(chunk)
     if kind is str:
         value = json_value(chunk) if chunk[:1] in STRUCTURED else None

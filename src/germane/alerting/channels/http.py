@@ -108,11 +108,7 @@ class NetworkGuard:
         self._resolve = resolve
 
     async def resolve_allowed(self, url: httpx2.URL) -> list[str]:
-        """Resolve the URL's host, check all of its addresses, and return them.
-
-        Raises:
-            DeliveryError: An address is blocked, the host does not resolve, or the scheme or port is not allowed.
-        """
+        """Resolve the URL's host and return its addresses. Raise DeliveryError if one of them is blocked."""
         port = url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
         try:
             addresses = [ip_address(address) for address in await self._resolve(url.raw_host.decode(), port)]

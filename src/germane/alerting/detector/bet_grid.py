@@ -48,11 +48,7 @@ _CORRELATED_DAYS: Final = 2.0
 
 
 class BetGrid:
-    """The null levels and stakes for all streams in one baseline.
-
-    Raises:
-        ValueError: ``min_drop`` is not in (0, 1).
-    """
+    """The null levels and stakes for all streams in one baseline. ``min_drop`` is in (0, 1)."""
 
     def __init__(self, baseline: Baseline, min_drop: float) -> None:
         if not 0 < min_drop < 1:

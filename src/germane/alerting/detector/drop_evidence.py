@@ -122,11 +122,7 @@ class ShiryaevRoberts:
         return float(self.starts.flat[int(np.argmax(self.rises))])
 
     def advance(self, scores: IndexedScores, threshold: float) -> tuple[int, bool]:
-        """Process scores up to the first one after which the log evidence exceeds the threshold.
-
-        Returns:
-            The number of processed scores, and whether the last one exceeded the threshold.
-        """
+        """Process scores until the log evidence exceeds the threshold. Return their number, and whether it does."""
         if len(scores) <= min(STEPWISE_SCORES_PER_STREAM * self.streams, MAX_STEPWISE_SCORES):
             return self._advance_stepwise(scores, threshold)
         streams = [0, *(route + 1 for route in np.unique(scores.routes).tolist())]
@@ -225,11 +221,7 @@ class RecoveryEvidence:
         return [list(part.evidence) for part in self._parts]
 
     def advance(self, scores: IndexedScores) -> tuple[int, bool]:
-        """Process scores up to the first one after which all contributors have recovered.
-
-        Returns:
-            The number of processed scores, and whether the drop is over.
-        """
+        """Process scores until all contributors have recovered. Return their number, and whether the drop is over."""
         before = self.evidence
         recovered = np.logical_and.reduce([part.advance(scores) for part in self._parts])
         if not recovered.any():

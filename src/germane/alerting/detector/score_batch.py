@@ -21,11 +21,7 @@ _SAMPLE_HASH: Final = blake2b(digest_size=8, key=b"germane.detector")
 
 @dataclass(frozen=True, slots=True)
 class ScoreBatch:
-    """Sampled scores for one service, scorer and fingerprint, in order of arrival.
-
-    Raises:
-        ValueError: The four fields differ in length.
-    """
+    """Sampled scores for one service, scorer and fingerprint, in order of arrival, in fields of equal length."""
 
     routes: Sequence[str]
     values: FloatArray

@@ -162,15 +162,7 @@ class BaselineLearner:
         return self._known
 
     def complete_due(self, now: datetime, states: Sequence[DetectorState] = ()) -> list[BaselineVersion]:
-        """Complete all baselines whose learning period is over, and activate provisional baselines.
-
-        Args:
-            now: Current time in UTC.
-            states: The states of all detectors.
-
-        Returns:
-            The active and learning versions.
-        """
+        """Complete baselines at the end of their learning period, and start provisional ones. Return all versions."""
         versions = self.load_versions()
         active = {version.key: version for version in versions if version.status == "active"}
         learning = [version for version in versions if version.status == "learning"]
@@ -487,14 +479,7 @@ def accept_new_route(
     *,
     by: str | None = None,
 ) -> BaselineVersion | None:
-    """Add a new route to a baseline at its current level, even though its answers are bad.
-
-    Returns:
-        The new version, or None if another process changed the baseline first.
-
-    Raises:
-        UsageError: The route has fewer than 30 scores.
-    """
+    """Add a route with at least 30 scores at its current, bad level. Return None if the baseline has changed."""
     active = version.baseline
     if active is None:
         return None

@@ -49,11 +49,7 @@ class ActiveFingerprint:
         return {"fingerprint": self.fingerprint, "votes": self._votes}
 
     def count_votes(self, arrivals: Sequence[DetectorScore]) -> int:
-        """Count votes up to and including the score that makes another fingerprint active.
-
-        Returns:
-            The number of scores that were counted. If the active fingerprint does not change, this is all of them.
-        """
+        """Count votes, up to the score that makes another fingerprint active. Return the number of counted scores."""
         if all(arrival.fingerprint == self.fingerprint for arrival in arrivals):
             self._votes = min(SCORES_TO_SWITCH, self._votes + len(arrivals))
             return len(arrivals)
@@ -213,10 +209,7 @@ class DetectorSession:
         self._guard = None if baseline is None else self._create_detector(baseline)
 
     def decline_improvement(self) -> None:
-        """Stop watching the improved level, because a person has declined it.
-
-        The level is kept, so that it is not learned again.
-        """
+        """Stop watching an improved level that a person has declined. It is kept, so that it is not learned again."""
         self._guard = None
 
     @property

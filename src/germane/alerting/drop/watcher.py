@@ -126,10 +126,7 @@ class DropWatcher:
         """The last bad results, by rule, service and scorer."""
 
     def reset(self) -> None:
-        """Recompute all results next time.
-
-        Call this if the last results were not written or if another process has evaluated the rules since.
-        """
+        """Recompute all results next time, because the last ones were not written or another process has taken over."""
         self._shown.clear()
 
     def evaluate(self, open_alerts: AlertsByKey | None = None) -> DropEvaluation:

@@ -225,11 +225,7 @@ class ExampleFile:
 
 
 def read_examples(path: Path, scorer: str | None) -> ExampleFile:
-    """Read scores from a JSON report or a data set.
-
-    Raises:
-        UsageError: A value is not a number, or the scores do not all have the same scorer and fingerprint.
-    """
+    """Read scores of one scorer and fingerprint from a JSON report or a data set."""
     rows = [row for row in _read_rows(path) if scorer is None or row.get("scorer", scorer) == scorer]
     scorers = {row["scorer"] for row in rows if row.get("scorer")} or ({scorer} if scorer else set())
     fingerprints = {row["fingerprint"] for row in rows if row.get("fingerprint")}

@@ -127,10 +127,7 @@ def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[lis
 
 
 def flatten(record: StoredRecord) -> Iterator[FlatRow]:
-    """Yield one row for each scorer that the exchange was assigned to, whether or not it was scored.
-
-    Times are ISO 8601 strings.
-    """
+    """Yield one row for each scorer that the exchange was assigned to, scored or not. Times are ISO 8601 strings."""
     exchange = record.exchange_values()
     texts = [context["text"] for context in json.loads(exchange["contexts"])]
     shared = {
@@ -174,11 +171,7 @@ class CsvWriter:
 
 
 class ParquetWriter:
-    """Writes Parquet, with one row group per page.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-    """
+    """Writes Parquet, with one row group per page. Raises UsageError if pyarrow is not installed."""
 
     def __init__(self, target: IO[bytes]) -> None:
         try:

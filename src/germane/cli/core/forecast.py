@@ -106,13 +106,7 @@ async def forecast_usage(
     usages: Mapping[str, ScorerUsage],
     anchors: int = 0,
 ) -> list[ScorerForecast]:
-    """Forecast each scorer's usage for ``count`` exchanges like those in the sample.
-
-    A scorer that uses a judge scores another ``anchors`` exchanges.
-
-    Raises:
-        SettingsError: A scorer is not built in, or its options are invalid.
-    """
+    """Forecast each built-in scorer's usage for ``count`` exchanges, and for ``anchors`` more if it uses a judge."""
     from germane.scorers import build_dry_run_scorer, run_scorer
 
     forecasts = []

@@ -59,12 +59,7 @@ def open_store(*, check_names: bool = True) -> Iterator[storage.TrackingStore]:
 def wait_for_database(
     store: TrackingStore, settings: Settings, shutdown: ShutdownSignal, *, retry: bool = True, once: bool = False
 ) -> bool:
-    """Wait until the database is reachable and migrated. Return False if a shutdown signal arrives first, or if it is
-    not and ``once`` is true.
-
-    Raises:
-        StorageError: The database is unreachable or not migrated, and ``retry`` is false.
-    """
+    """Wait until the database is ready. Return False after a shutdown signal, or if it is not and ``once`` is true."""
     from germane.process import prepare_database
 
     logged = ""

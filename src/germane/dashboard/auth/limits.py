@@ -38,10 +38,8 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self, send: Send) -> AsyncIterator[Send]:
-        """Acquire a slot. The returned ``send`` releases the slot while sending, so that slow clients do not occupy it.
-
-        Raises:
-            HTTPException: No slot became free in time.
+        """Acquire a slot, or raise HTTPException. The returned ``send`` releases it, so that slow clients do not occupy
+        it.
         """
         with anyio.move_on_after(self._max_wait) as waiting:
             await self._slots.acquire()

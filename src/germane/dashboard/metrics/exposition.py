@@ -45,11 +45,7 @@ _creation_lock = threading.Lock()
 
 
 def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> MetricsSnapshot:
-    """Return the data for all gauges, read from the database.
-
-    Raises:
-        StorageError: The database is unreachable, or its schema version does not match.
-    """
+    """Return the data for all gauges, read from the database. Raise StorageError if that fails."""
     spent, until = store.quota.load_usage(), now.replace(second=0, microsecond=0)
     versions = store.baselines.list_versions()
     context = InsightContext(store=store, settings=settings, now=lambda: now)

@@ -70,11 +70,7 @@ def csrf_token(request: Request) -> str:
 
 
 async def read_form(scope: Scope, receive: Receive) -> list[tuple[str, str]]:
-    """Read the request body and return the fields of the form, in order.
-
-    Raises:
-        HTTPException: The body is too large, has too many fields, or is not a form.
-    """
+    """Return the fields of a submitted form, in order. Raise HTTPException if it is too large, or not a form."""
     headers = {name: value for name, value in scope["headers"] if name in {b"content-type", b"content-length"}}
     media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
     length = headers.get(b"content-length", b"0")

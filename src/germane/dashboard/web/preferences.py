@@ -44,11 +44,7 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
 
 
 def parse_view_params(request: Request, context: InsightContext, default_window: str = DEFAULT_WINDOW) -> ViewParams:
-    """Return the view that the URL selects.
-
-    Raises:
-        HTTPException: The window is empty, or the scorer or the service has never been seen.
-    """
+    """Return the view that the URL selects. Raise HTTPException for an empty window or unknown names."""
     parameters, now = request.query_params, context.now()
     names = [parameter.name for parameter in VIEW_PARAMETERS]
     query = {name: parameters[name] for name in names if parameters.get(name)}

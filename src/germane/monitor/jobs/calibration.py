@@ -68,12 +68,7 @@ class CalibrationJob:
         """A scorer's name and its embedder, by embedding model."""
 
     async def run(self) -> None:
-        """Run a check if it is due: create missing calibrations, replace old ones, and reload all of them.
-
-        Raises:
-            ScoringError: The embedder failed.
-            StorageError: The database call failed.
-        """
+        """Run a check if it is due: create missing calibrations, replace old ones, and reload all of them."""
         now = self._clock()
         if self.stopping or not self._embedders or self._next_check - CHECK_INTERVAL <= now < self._next_check:
             return

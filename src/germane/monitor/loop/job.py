@@ -143,9 +143,5 @@ class Job:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an error in one line.
-
-    For errors from other libraries, only the type and location are included, because the message may contain user text
-    or secrets.
-    """
+    """Describe an error in one line, without the message of other libraries, which may contain user text or secrets."""
     return f"{type(error).__name__}: {error}" if isinstance(error, GermaneError) else error_location(error)

@@ -30,13 +30,7 @@ class LeaderLease:
         self._is_leader = False
 
     def acquire(self) -> bool:
-        """Acquire the lease if it is free, or renew it if a renewal is due. Return whether this process holds it.
-
-        The database is called at most three times per TTL; in between, the last result is returned. Blocks.
-
-        Raises:
-            StorageError: The database call failed.
-        """
+        """Acquire the lease, or renew it if that is due. Return whether this process holds it. Blocks."""
         now = self._clock()
         if self._renewed_at is None or not timedelta() <= now - self._renewed_at < self._ttl / RENEWALS_PER_TTL:
             self._is_leader = self._store.workers.acquire_lease(self._name, self._owner, ttl=self._ttl)
@@ -44,11 +38,7 @@ class LeaderLease:
         return self._is_leader
 
     def release(self) -> None:
-        """Release the lease so that another process can acquire it. Blocks.
-
-        Raises:
-            StorageError: The database call failed.
-        """
+        """Release the lease so that another process can acquire it. Blocks."""
         self._is_leader, self._renewed_at = False, None
         self._store.workers.acquire_lease(self._name, self._owner, ttl=timedelta())
 

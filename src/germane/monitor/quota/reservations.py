@@ -57,10 +57,7 @@ class BudgetUsage:
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add the difference between a request's actual and reserved usage.
-
-        It is negative if less was used than reserved.
-        """
+        """Add the difference between a request's actual and reserved usage, which is negative if less was used."""
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
     def unsettled(self) -> Mapping[date, RequestUsage]:
@@ -177,10 +174,7 @@ class ReservationLedger:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle the difference between actual and reserved usage in the next transaction.
-
-        Negative amounts are refunds.
-        """
+        """Settle the difference between actual and reserved usage in the next transaction. Refunds are negative."""
         if self.budget_usage is not None and reservation.day is not None:
             self.budget_usage.add_unsettled(reservation.day, RequestUsage(round(requests), tokens, usd))
         self._unsettled[REQUESTS] += requests

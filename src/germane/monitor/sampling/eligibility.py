@@ -42,10 +42,7 @@ class Predicate:
         self._has_failed = False
 
     def evaluate(self, exchange: Exchange, *, default: bool) -> bool:
-        """Return the function's result, or ``default`` if it raises or returns no value.
-
-        The first failure is logged.
-        """
+        """Return the function's result, or ``default`` if it raises, which is logged once, or returns no value."""
         try:
             result = self._function(exchange)
             if result is not None and not inspect.isawaitable(result):
@@ -136,11 +133,7 @@ class EligibilityChecker:
 
 
 def import_predicate(name: str, setting: str) -> Predicate:
-    """Import the predicate that a setting names as ``module:function``.
-
-    Raises:
-        SettingsError: The function cannot be imported or is not synchronous.
-    """
+    """Import the synchronous function that a setting names as ``module:function``, or raise SettingsError."""
     module, _, path = name.partition(":")
     try:
         function: Any = import_module(module)

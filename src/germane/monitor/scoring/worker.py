@@ -181,11 +181,7 @@ class ScoringWorker:
         return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}
 
     async def stop(self, grace_period: float) -> bool:
-        """Stop starting tasks, and cancel those that do not finish within ``grace_period`` seconds.
-
-        Returns:
-            Whether all tasks finished without being canceled.
-        """
+        """Stop starting tasks, and cancel those that exceed ``grace_period`` seconds. Return whether none did."""
         self.stopping = True
         if not self._rounds:
             return True

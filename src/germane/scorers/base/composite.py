@@ -79,10 +79,7 @@ class ScorePart:
         return is_rejected(score) or is_retryable(score) or score.reason is UnscoredReason.BUDGET
 
     def details(self) -> dict[str, object]:
-        """Return the part as a JSON-serializable dict.
-
-        It contains the unclipped value, weight, label or reason, explanation and truncations.
-        """
+        """Return the part as a JSON-serializable dict, with its unclipped value."""
         score = self.score
         fields = {
             "value": score.value,

@@ -196,11 +196,7 @@ def parse_number(value: Any, minimum: float, maximum: float) -> float:
 
 
 def parse_text(value: Any) -> str:
-    """Return a string with normalized whitespace.
-
-    Raises:
-        UnreadableReply: the value is not a string, is blank, or is a placeholder.
-    """
+    """Return a string with normalized whitespace. Raise UnreadableReply if it is blank or a placeholder."""
     if not isinstance(value, str) or is_placeholder(value):
         raise UnreadableReply(f"{value!r:.80} is not a usable text")
     return " ".join(strip_control_characters(value).split())
@@ -212,11 +208,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
-    """Check that a value is a list, with ``count`` items if ``count`` is given, and return it.
-
-    Raises:
-        UnreadableReply: the value is not a list, or has a different length.
-    """
+    """Return a list, with ``count`` items if given. Raise UnreadableReply if the value is anything else."""
     if not isinstance(value, list):
         raise UnreadableReply(f"the value must be a list, not {value!r:.80}")
     if count is not None and len(value) != count:

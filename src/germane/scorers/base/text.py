@@ -62,18 +62,12 @@ def truncate_utf8(text: str, limit: int) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text, shortened to a maximum length.
-
-    If it is longer than ``limit`` characters, it is truncated to that length, including an ellipsis.
-    """
+    """Return a text, truncated to ``limit`` characters, including an ellipsis, if it is longer."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def split_words(text: str) -> list[str]:
-    """Return a text's words in order, in lowercase.
-
-    In scripts without spaces, each pair of adjacent letters is a word.
-    """
+    """Return a text's words in order, in lowercase; in scripts without spaces, each pair of adjacent letters."""
     words: list[str] = []
     for match in _WORD.finditer(unicodedata.normalize("NFKC", text).lower()):
         run = match[0]

@@ -41,10 +41,7 @@ class RequestEstimate:
 
 
 class DryRunJudge:
-    """Replies with the minimal value that the schema allows.
-
-    Without a schema, it replies with a question or a rating.
-    """
+    """Replies with the minimal value that the schema allows; without one, with a question or a rating."""
 
     def __init__(self, model: str, estimate: RequestEstimate) -> None:
         self.model = model

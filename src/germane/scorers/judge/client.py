@@ -199,13 +199,7 @@ class ClientPool:
             self._clients.append(server.connect())
 
     def client_for(self, slot: int) -> openai.AsyncOpenAI:
-        """Return the client for a slot.
-
-        Each client has only a few connections, because it checks all of them on each request.
-
-        Raises:
-            ScoringError: see :meth:`ModelServer.connect`.
-        """
+        """Return the client of a slot. Each has only a few connections, all of which it checks on each request."""
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
             self._clients = []

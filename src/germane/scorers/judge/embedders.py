@@ -303,11 +303,7 @@ class OpenAIEmbedder:
 
 
 def decode_vector(vector: Any) -> Any:
-    """Decode a base64-encoded vector of little-endian 32-bit floats. Return a list of numbers unchanged.
-
-    Raises:
-        ScoringError: the vector has neither format; the reason is ``embedder_error``.
-    """
+    """Decode a base64-encoded vector of little-endian 32-bit floats. Return a list of numbers unchanged."""
     if isinstance(vector, list) and all(type(number) in (int, float) for number in vector):
         return vector
     try:

@@ -191,11 +191,7 @@ class Decompressor:
         self._decoder: Any = None
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
-        """Yield the content of the next part of the body.
-
-        Raises:
-            zlib.error: the body is not compressed in this way.
-        """
+        """Yield the content of the next part of the body. Raise zlib.error if it is not compressed in this way."""
         if not self._bits:
             yield data
             return

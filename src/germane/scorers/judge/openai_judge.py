@@ -128,11 +128,7 @@ class OpenAIJudge:
             return rate_slot.reply
 
     async def identify(self) -> str:
-        """Return the model name from the latest reply. If there has been no reply yet, send a minimal request first.
-
-        Raises:
-            ScoringError: see :meth:`ask`.
-        """
+        """Return the model name from the latest reply. If there has been no reply yet, send a minimal request first."""
         if self._served_model is None:
             try:
                 await self.ask([CHECK_MESSAGE], max_tokens=MAX_REPLY_TOKENS)

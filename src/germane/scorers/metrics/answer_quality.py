@@ -22,11 +22,7 @@ QualityAggregate = Literal["weighted", "harmonic", "minimum"]
 
 
 def part_weights(relevancy: str, weights: object) -> dict[str, float]:
-    """Return the positive weights of the parts, by name.
-
-    Raises:
-        TypeError, ValueError: the weights are invalid, or the scorer cannot be used as the relevancy part.
-    """
+    """Return the positive weights of the parts, by name, if the scorer can be the relevancy part."""
     if relevancy not in RELEVANCIES:
         raise ValueError(f"relevancy must be one of {', '.join(RELEVANCIES)}, not {relevancy!r:.80}")
     return validate_weights(weights, {**WEIGHTS, relevancy: RELEVANCY_WEIGHT})

@@ -93,18 +93,14 @@ ClaimSource = Literal["sentences", "judge"]
 
 
 class QuotableTexts:
-    """Texts that can be quoted.
-
-    A quotation must have the same words in the same order; case and punctuation may differ.
-    """
+    """Texts that can be quoted: with the same words in the same order, regardless of case and punctuation."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = [_normalize(text) for text in texts]
 
     def contains(self, quotation: str) -> bool:
-        """Return whether any of the texts contains the quotation or, if it has ellipses, all its parts in order.
-
-        For a quotation without words, return False.
+        """Return whether a text contains the quotation or, if it has ellipses, all its parts in order; not without
+        words.
         """
         parts = [part for piece in _ELLIPSIS.split(quotation) if (part := _normalize(piece)).strip()]
         if len(parts) > 1 and any(len(part.split()) < MIN_QUOTE_PART_WORDS for part in parts):
@@ -140,10 +136,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def claim_sentences(answer: str) -> list[str]:
-    """Return the answer's sentences that claim something.
-
-    Questions, offers of help, headings and "I don't know" are omitted.
-    """
+    """Return the answer's sentences that claim something: no questions, offers, headings or "I don't know"."""
     claims = []
     for sentence in split_sentences(answer):
         if not has_letters(sentence) or is_question_mark(sentence[-1]) or sentence.endswith(":"):

@@ -41,12 +41,7 @@ def aggregate_both(values: Sequence[float], *, decay: float = DECAY) -> dict[str
 
 
 def validate_decay(decay: object) -> float:
-    """Check the weight of each position relative to the previous one, and return it as a float.
-
-    Raises:
-        TypeError: the weight is not a number.
-        ValueError: the weight is not greater than 0 and at most 1.
-    """
+    """Return the weight of each position relative to the previous one. Raise an error if it is not in (0, 1]."""
     if not isinstance(decay, Real) or isinstance(decay, bool):
         raise TypeError(f"decay must be a number, not {decay!r:.80}")
     number = float(decay)
@@ -56,11 +51,7 @@ def validate_decay(decay: object) -> float:
 
 
 def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
-    """Check the name of an aggregate, and return it.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Return the name of an aggregate. Raise ValueError if it is unknown."""
     if aggregate not in get_args(ContextAggregate):
         raise ValueError(f"aggregate must be one of {', '.join(get_args(ContextAggregate))}, not {aggregate!r}")
     return aggregate
@@ -79,10 +70,7 @@ def truncation(name: str, shown: int, of: int) -> Truncations:
 
 
 def delimited_blocks(texts: Sequence[str], name: str, delimiter: str, *, title: str = "") -> str:
-    """Return the texts, each wrapped in tags with ``name`` and ``delimiter``.
-
-    ``title`` adds headings such as "Passage 1:".
-    """
+    """Return the texts in tags with ``name`` and ``delimiter``. ``title`` adds headings such as "Passage 1:"."""
     return "\n\n".join(
         (f"{title} {number}:\n" if title else "") + f"<{name}-{delimiter}>\n{text}\n</{name}-{delimiter}>"
         for number, text in enumerate(texts, 1)

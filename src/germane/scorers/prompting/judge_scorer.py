@@ -40,11 +40,7 @@ class JudgeSession:
         """All replies, in order."""
 
     async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
-        """Send a request, record the reply and return it; see :meth:`Judge.ask` for the options.
-
-        Raises:
-            ScoringError: the judge did not reply.
-        """
+        """Send a request, record the reply and return it; see :meth:`Judge.ask` for the options and errors."""
         reply = await self.judge.ask(messages, **options)
         self.replies.append(reply)
         return reply
@@ -52,11 +48,7 @@ class JudgeSession:
     async def ask_again(
         self, messages: Sequence[Message], reply: Reply, request: Message, **options: Unpack[JudgeOptions]
     ) -> Reply:
-        """Send an unreadable reply back with a request to correct it, and return the new reply.
-
-        Raises:
-            ScoringError: the judge did not reply.
-        """
+        """Send an unreadable reply back with a request to correct it, and return the new reply."""
         quoted = Message("assistant", reply.texts[0][:_MAX_QUOTED_CHARACTERS])
         return await self.ask([*messages, quoted, request], **options)
 

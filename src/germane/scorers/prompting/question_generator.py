@@ -52,10 +52,7 @@ class GenerationMethod:
     max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters, other than the prompts, that affect the questions.
-
-        They become part of the fingerprint.
-        """
+        """Return the parameters, other than the prompts, that affect the questions, as part of the fingerprint."""
         return {
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
@@ -131,11 +128,7 @@ class QuestionGenerator:
         return (self.method.one, self.method.many) if self.method.many else (self.method.one,)
 
     async def request_kind(self) -> RequestKind:
-        """Return the kind of request that this judge needs. If it is unknown, send a minimal request to find out.
-
-        Raises:
-            ScoringError: the judge did not reply.
-        """
+        """Return the kind of request that this judge needs. If it is unknown, send a minimal request to find out."""
         if self._ignores_n is None and self.method.many and self.count > 1:
             try:
                 reply = await self.judge.ask([CHECK_MESSAGE], n=2, max_tokens=MAX_REPLY_TOKENS)

@@ -114,10 +114,7 @@ def parse_questions(reply: str, *, is_cut_off: bool = False) -> list[GeneratedQu
 
 
 def parse_question(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion:
-    """Return the first question in a reply, or an empty question if there is none.
-
-    The reply should be JSON or one line of text.
-    """
+    """Return the first question in a reply, which should be JSON or one line of text, or an empty one."""
     questions = parse_questions(reply, is_cut_off=is_cut_off)
     return replace(questions[0], is_cut_off=is_cut_off) if questions else GeneratedQuestion("")
 

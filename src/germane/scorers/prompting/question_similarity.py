@@ -25,22 +25,12 @@ _SCHEMA = {
 
 
 async def embed_with_question(embedder: EmbeddingBatcher, question: str, texts: Sequence[str]) -> Vectors:
-    """Embed the question and the texts in one request. Return one row per text, with the question first.
-
-    The question's vector is cached.
-
-    Raises:
-        ScoringError: the embedder failed.
-    """
+    """Embed the texts and the question, whose vector is cached. Return one row per text, the question's first."""
     return await embedder.embed([truncate_utf8(text, MAX_EMBEDDED_BYTES) for text in (question, *texts)], keep=1)
 
 
 async def judge_similarities(session: JudgeSession, question: str, generated: Sequence[str]) -> list[float]:
-    """Request the judge's ratings of all generated questions at once. Ratings are in :data:`SIMILARITY_DEGREES`.
-
-    Raises:
-        ScoringError: the judge did not reply, or its reply is unreadable.
-    """
+    """Request the judge's ratings of all generated questions at once. Ratings are in :data:`SIMILARITY_DEGREES`."""
     distinct = list(dict.fromkeys(generated))
     values = {"question": question, "written": numbered_list(distinct), "count": str(len(distinct))}
 

@@ -130,11 +130,7 @@ class Rater:
         }
 
     async def rating_method(self) -> RatingMethod:
-        """Return the method of the last rating. If there has been no rating, send a minimal request to find out.
-
-        Raises:
-            ScoringError: the judge did not reply.
-        """
+        """Return the method of the last rating. If there has been no rating, send a minimal request to find out."""
         if self._last_method is not None:
             return self._last_method
         if self._supports_logprobs is None:
@@ -306,11 +302,7 @@ def _parse_rating_object(text: str, shown: Mapping[str, str]) -> float:
 
 
 def require_scale(members: Mapping[str, Any]) -> None:
-    """Reject an object that states a scale other than 1 to 5, such as ``{"rating": 4, "max_score": 100}``.
-
-    Raises:
-        UnreadableReply: The object states a different scale.
-    """
+    """Raise UnreadableReply if an object states a scale other than 1 to 5: ``{"rating": 4, "max_score": 100}``."""
     for name, value in members.items():
         if name.lower() in _RATING_MEMBERS or _SCALE_WORDS.isdisjoint(words := _words_of(name)):
             continue

@@ -108,11 +108,8 @@ class AlertStore(AlertReader):
     """
 
     def commit(self, step: AlertTransaction) -> bool:
-        """Write detector states, alerts, events and notifications in one transaction.
-
-        Returns:
-            False if another process holds the lease or has changed the data that was evaluated. In that case, nothing
-            is written; read the data again and reevaluate.
+        """Write one evaluation in one transaction. Return False, and write nothing, if its data has changed since it
+        was read.
         """
         try:
             with self._database.write() as connection:

@@ -129,11 +129,7 @@ class BaselineStore(StoreComponent):
         until: datetime,
         holder: LeaseHolder | None = None,
     ) -> BaselineVersion | None:
-        """Start learning a baseline. The active version, if any, stays active.
-
-        Returns:
-            The version that is being learned, or None if learning has already started.
-        """
+        """Start learning a baseline. The active version stays active. Return None if learning has already started."""
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return None
@@ -156,11 +152,7 @@ class BaselineStore(StoreComponent):
     def activate_provisional(
         self, learning: BaselineVersion, found: Baseline, release: Release, *, holder: LeaseHolder | None = None
     ) -> BaselineVersion | None:
-        """Activate a provisional baseline, and continue learning as the next version.
-
-        Returns:
-            The version that is being learned, or None if learning has already ended.
-        """
+        """Activate a provisional baseline, and continue learning as the returned version; None if it has ended."""
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return None

@@ -87,11 +87,7 @@ def write_lowest(connection: Connection, day: datetime, rows: Sequence[dict[str,
 
 
 def find_archived(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows:
-    """Return the ``limit`` lowest rows of the archive's ``score`` table.
-
-    Raises:
-        ArchiveError: The archive cannot be read.
-    """
+    """Return the ``limit`` lowest rows of the archive's ``score`` table."""
     plan = plan_search(connection, chosen, limit)
     below = [] if plan.max_value is None else [score.c.value <= plan.max_value]
     rows: Rows = []

@@ -115,11 +115,7 @@ def write_manifest(location: ArchiveLocation, manifest: Manifest) -> None:
 
 
 def verify_manifest(location: ArchiveLocation, manifest: Manifest) -> None:
-    """Compare a day's manifest file with the manifest in the database.
-
-    Raises:
-        ArchiveError: They differ, or the file is missing.
-    """
+    """Raise ArchiveError if a day's manifest file is missing, or differs from the manifest in the database."""
     try:
         stored = json.loads(location.read(day_folder(manifest.day), NAME).to_pybytes())
     except FileNotFoundError:

@@ -28,11 +28,7 @@ _S3_TIMEOUT: Final = 30
 
 
 def require(module: str) -> Any:
-    """Import pyarrow, DuckDB or one of their modules.
-
-    Raises:
-        UsageError: The ``archive`` extra is not installed.
-    """
+    """Import pyarrow, DuckDB or one of their modules. Raise UsageError without the ``archive`` extra."""
     try:
         return import_module(module)
     except ImportError:
@@ -83,10 +79,7 @@ class ArchiveLocation:
 
     @contextmanager
     def writing(self, folder: str, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing, which replaces an existing one. After the context, it is on the disk or on S3.
-
-        A missing folder is created.
-        """
+        """Open a file for writing, in a new folder if needed. After the context, it is on the disk or on S3."""
         with _translated(self.url):
             if not self.is_local:
                 with self.filesystem.open_output_stream(self.path(folder, name)) as stream:
@@ -104,11 +97,7 @@ class ArchiveLocation:
                 _sync_directory(changed)
 
     def read(self, folder: str, name: str) -> Any:
-        """Return the content of a file as a pyarrow buffer.
-
-        Raises:
-            FileNotFoundError: The file is missing.
-        """
+        """Return the content of a file as a pyarrow buffer. Raise FileNotFoundError if it is missing."""
         with (
             _translated(self.url, missing_ok=True),
             self.filesystem.open_input_stream(self.path(folder, name)) as stream,

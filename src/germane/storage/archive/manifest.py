@@ -73,11 +73,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Convert a JSON object to a manifest.
-
-        Raises:
-            ArchiveError: A newer version of germane wrote it, or it is damaged.
-        """
+        """Convert a JSON object to a manifest. Raise ArchiveError if it is damaged, or of a newer version."""
         if stored.get("version") != VERSION:
             raise ArchiveError(
                 f"the archive has format version {stored.get('version')}, but this version of germane reads version "

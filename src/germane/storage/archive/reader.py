@@ -163,11 +163,7 @@ def open_archive(connection: Connection, days: Iterable[datetime]) -> Iterator[C
 
 @contextmanager
 def open_window(connection: Connection, since: datetime | None, until: datetime | None) -> Iterator[Connection | None]:
-    """Open the archive if a window reaches into it; otherwise, the context is None.
-
-    Raises:
-        ArchiveError: The archive cannot be read.
-    """
+    """Open the archive if a window reaches into it; otherwise, the context is None."""
     with open_newest(connection, since, until, count=None) as (archive, _):
         yield archive
 
@@ -197,13 +193,7 @@ def open_newest(
 def open_labeled(
     connection: Connection, since: datetime | None, until: datetime | None, *, count: int
 ) -> Iterator[Connection | None]:
-    """Open the last days of a window that have archived labels, with at least ``count`` labels.
-
-    The context is None if the archive has no labels of answers in the window.
-
-    Raises:
-        ArchiveError: The archive cannot be read.
-    """
+    """Open the last days of a window with at least ``count`` labels; None if the archive has no labels there."""
     has_labels = or_(archived_day.c.labels.is_(None), archived_day.c.labels > 0)
     query = select(archived_day.c.day, archived_day.c.labels).where(*in_window(since, until), has_labels)
     days, labels = [], 0

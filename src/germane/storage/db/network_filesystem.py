@@ -36,11 +36,7 @@ def read_mount_table() -> bytes:
 
 
 def reject_network_filesystem(path: Path, mounts: MountTableReader = read_mount_table) -> None:
-    """Check that a file is not on a known network file system.
-
-    Raises:
-        SettingsError: The file is on a network file system.
-    """
+    """Raise SettingsError if a file is on a known network file system."""
     filesystem = filesystem_type(path.resolve(), mounts())
     if filesystem in NETWORK_FILESYSTEMS:
         raise SettingsError(

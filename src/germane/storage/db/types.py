@@ -17,11 +17,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Convert a time to UTC.
-
-        Raises:
-            ValueError: The time has no time zone.
-        """
+        """Convert a time to UTC. Raise ValueError if it has no time zone."""
         if value is not None and value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
         return None if value is None else value.astimezone(UTC)

@@ -275,11 +275,7 @@ def _selection(row: RowMapping) -> HistorySelection:
 def claim(
     connection: Connection, key: PartitionKey, owner: str, lease: timedelta, now: datetime
 ) -> PartitionClaim | datetime | None:
-    """Claim a partition.
-
-    Returns:
-        The claim, the end of the lease if another process holds the partition, or None if the partition is done.
-    """
+    """Claim a partition. Return the end of another process's lease instead, or None if the partition is done."""
     claim = leases.claim(partition, owner=owner, until=now + lease).where(is_partition(key), partition.c.due_at <= now)
     claimed = connection.execute(claim.values(attempts=partition.c.attempts + 1)).rowcount
     query = select(partition, history_run.c.since, history_run.c.until, history_run.c.selection)

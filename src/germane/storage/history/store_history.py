@@ -55,11 +55,7 @@ class HistoryStore(StoreComponent):
         return self.get_run(run_id)
 
     def get_run(self, run_id: str) -> HistoryRun:
-        """Return a run with its progress.
-
-        Raises:
-            StorageError: The run does not exist.
-        """
+        """Return a run with its progress. Raise StorageError if it does not exist."""
         with self._database.read() as connection:
             run = partitions.load_run(connection, run_id)
         if run is None:
@@ -94,11 +90,7 @@ class HistoryStore(StoreComponent):
             return {row.number: row.exchanges for row in connection.execute(query)}
 
     def claim_partition(self, key: PartitionKey, owner: str, *, lease: timedelta) -> PartitionClaim | timedelta | None:
-        """Claim a partition.
-
-        Returns:
-            The claim; the time until the lease of another process expires; or None if the partition is done.
-        """
+        """Claim a partition. Return the rest of another process's lease instead, or None if it is done."""
         with self._database.write() as connection:
             now = self._context.now(connection)
             claimed = partitions.claim(connection, key, owner, lease, now)
@@ -111,11 +103,7 @@ class HistoryStore(StoreComponent):
             return leases.renew(connection, partition, is_partition(claimed.key), claimed.owner, until) == 1
 
     def release_partition(self, key: PartitionKey, *, owner_prefix: str) -> bool:
-        """Let any process claim a partition at once, because the process that held it is dead.
-
-        Returns:
-            Whether it was held by an owner that starts with ``owner_prefix``. Otherwise, it is not changed.
-        """
+        """Let any process claim a partition of a dead owner, by its prefix. Return whether one held it."""
         with self._database.write() as connection:
             of_owner = and_(is_partition(key), partition.c.lease_owner.startswith(owner_prefix))
             released = leases.release(partition, of_owner, self._context.now(connection))

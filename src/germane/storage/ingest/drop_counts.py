@@ -96,11 +96,7 @@ class DropCounter:
             self.total += 1
 
     def report(self, store: WriterStore, scorers: Scorers) -> None:
-        """Move the counts to the tally, under the scorers' names.
-
-        Raises:
-            StorageError: The database failed. Counts that were not written are kept.
-        """
+        """Move the counts to the tally, under the scorers' names. Counts that were not written are kept."""
         with self._lock:  # only while copying: after a long outage, writing many counts would make callers wait
             counts = self._counts.copy()
         by_minute: dict[int, dict[_CountKey, int]] = {}

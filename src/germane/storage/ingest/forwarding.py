@@ -85,11 +85,7 @@ class ForwardingQueue(StoreComponent):
             return int(connection.execute(query).scalar_one())
 
     def attach(self, exchange_id: str, attributes: Mapping[str, Any]) -> bool:
-        """Attach scores to an exchange's span, which is then forwarded.
-
-        Returns:
-            False if the span does not wait any longer. Its scores must be exported in another way.
-        """
+        """Attach scores to an exchange's span, which is then forwarded. Return False if it does not wait any longer."""
         columns = delivery.c
         query = select(columns.id, columns.payload, columns.attempt).where(columns.exchange_id == exchange_id)
         with self._database.write() as connection:

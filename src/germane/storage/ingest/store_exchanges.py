@@ -75,11 +75,7 @@ class ExchangeStore(StoreComponent):
             registered.update(holders)
 
     def check_accepts_rows(self) -> None:
-        """Check that the database accepts an exchange, which is not kept.
-
-        Raises:
-            ContentRefused: It rejects all rows, so the content of another rejected row is not the reason.
-        """
+        """Raise ContentRefused if the database rejects any exchange, not only those with a certain content."""
         values = mappers.EXCHANGES.encode(Exchange.from_texts(""), self._stamp)
         with suppress(_RolledBack), self._database.write() as connection:
             mappers.bulk_insert(connection, exchange, mappers.EXCHANGES.columns, [values])

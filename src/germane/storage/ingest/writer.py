@@ -90,11 +90,7 @@ class ScoreRetryBuffer:
     def record_attempt(
         self, tried: Sequence[RecordedScore], missing: Sequence[RecordedScore], now: float
     ) -> list[RecordedScore]:
-        """Remove scores that were written or have timed out, and reschedule scores whose exchange is missing.
-
-        Returns:
-            The scores that have timed out.
-        """
+        """Remove written scores, and reschedule those whose exchange is missing. Return those that have timed out."""
         still_missing = {id(score) for score in missing}
         written = {id(score) for score in tried} - still_missing
         kept, expired = list[_BufferedScore](), list[RecordedScore]()

@@ -73,11 +73,7 @@ def queue_rescoring(
 def lock_answer_tasks(
     connection: Connection, ids: Sequence[str]
 ) -> tuple[dict[ScoringPair, list[RowMapping]], set[ScoringPair]]:
-    """Lock the tasks of exchanges.
-
-    Returns:
-        The locked tasks by (exchange id, scorer), and the pairs whose task another process has locked.
-    """
+    """Lock the tasks of exchanges. Return them by (exchange id, scorer), and the pairs that are locked already."""
     free, held = lock_tasks(connection, ids)
     tasks: dict[ScoringPair, list[RowMapping]] = {}
     for row in free:

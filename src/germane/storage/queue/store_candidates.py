@@ -90,11 +90,7 @@ class CandidatePool(StoreComponent):
             return [Candidate(**row) for row in connection.execute(query).mappings()]
 
     def select_candidates(self, step: SamplerStep, candidates: Sequence[SelectedCandidate]) -> bool:
-        """Make the tasks of selected candidates ready and count the candidates. Exchanges in other states are ignored.
-
-        Returns:
-            False if another process holds the lease. In that case, nothing is written.
-        """
+        """Make the tasks of candidates ready, and count those. Return False, and write nothing, without the lease."""
         selected = {candidate.exchange_id: candidate for candidate in candidates}
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -112,13 +108,7 @@ class CandidatePool(StoreComponent):
         return True
 
     def skip_candidates(self, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason) -> bool:
-        """Skip candidates that were not selected.
-
-        ``passed`` maps each exchange id to its probability of selection.
-
-        Returns:
-            False if another process holds the lease. In that case, nothing is written.
-        """
+        """Skip candidates, given the probabilities by id. Return False, and write nothing, without the lease."""
         tally_changes = TallyChanges()
         with self._database.write() as connection:
             if not save_cursor(connection, step.lease, step.owner, step.cursor):

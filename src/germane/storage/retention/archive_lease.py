@@ -20,11 +20,7 @@ TTL: Final = timedelta(seconds=60)
 
 @contextmanager
 def hold_archive(context: StoreContext) -> Iterator[LeaseRenewal]:
-    """Hold the lease for the duration of the context.
-
-    Raises:
-        ArchiveError: Another process holds it.
-    """
+    """Hold the lease for the duration of the context. Raise ArchiveError if another process holds it."""
     owner = uuid4().hex
     acquire = partial(WorkerStore(context).acquire_lease, NAME, owner)
     if not acquire(ttl=TTL):

@@ -27,11 +27,7 @@ def list_undelivered(store: TrackingStore, channel: str | None = None) -> Sequen
 
 
 def find_undelivered(store: TrackingStore, prefixes: Sequence[str], channel: str | None) -> list[str]:
-    """Return the ids of undelivered notifications that begin with the prefixes.
-
-    Raises:
-        UsageError: No notification, or more than one, has an id that begins with a prefix.
-    """
+    """Return the ids of undelivered notifications that begin with the prefixes, each of which must match one."""
     ids = [record.notification.id for record in list_undelivered(store, channel)]
     chosen = []
     for prefix in prefixes:
