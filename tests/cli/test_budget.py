@@ -66,7 +66,7 @@ def test_doctor_reports_a_cost_limit_without_a_price(
 
 
 def test_estimate_shows_the_share_that_the_budget_covers(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a budget, the sample rate has no effect."""
+    """With a budget, the sample rate has no effect. The 50 anchors of a day count, too."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.setenv("GERMANE_SAMPLE_RATE", "0.5")
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_HOUR", "100")
@@ -74,6 +74,6 @@ def test_estimate_shows_the_share_that_the_budget_covers(call: Call, monkeypatch
 
     result = call("score", "--estimate", "--per-day", "9600", "--scorer", "answer_relevancy", "--json").content
 
-    assert (result["sample_rate"], result["total"]["requests"]) == (1.0, pytest.approx(2 * 9600, abs=1e-9))
+    assert (result["sample_rate"], result["total"]["requests"]) == (1.0, pytest.approx(2 * (9600 + 50), abs=1e-9))
     (note,) = [note for note in result["notes"] if "budget" in note]
-    assert note.startswith("the budget of 2,400 requests per day covers 12.5% of the forecast of 19,200")
+    assert note.startswith("the budget of 2,400 requests per day covers 12.4% of the forecast of 19,300")

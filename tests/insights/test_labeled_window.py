@@ -7,12 +7,12 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import select, text, update
 from starlette.testclient import TestClient
 from tests.storage.test_label_draws import ALL, NOON, add_scored
 
@@ -73,19 +73,23 @@ def draw(store: TrackingStore, count: int, *, seed: int = 1) -> LabelWave:
     return store.draws.draw(ALL, count, generator=np.random.default_rng(seed))
 
 
-def expected(store: TrackingStore, waves: list[LabelWave], routes: tuple[str, ...]) -> tuple[float, float, float]:
+def expected(
+    store: TrackingStore, waves: list[LabelWave], routes: tuple[str, ...], since: datetime = NOON - timedelta(days=1)
+) -> tuple[float, float, float]:
     """Return the mean label and its interval, from the rows of the database and the formulas alone."""
     with transaction(store, read_only=True) as connection:
         scores = connection.execute(
-            text("SELECT route, value, sampling_probability FROM score WHERE scorer = 'relevancy'")
+            select(score.c.route, score.c.value, score.c.sampling_probability).where(score.c.started_at >= since)
         ).all()
         labels = connection.execute(
             text(
-                "SELECT d.route, f.score AS y, s.value AS f FROM label_draw d JOIN feedback f ON f.wave = d.wave "
-                "AND f.exchange_id = d.exchange_id JOIN score s ON s.exchange_id = d.exchange_id"
+                "SELECT d.route, d.exchange_id, f.score AS y, s.value AS f FROM label_draw d "
+                "JOIN feedback f ON f.wave = d.wave AND f.exchange_id = d.exchange_id "
+                "JOIN score s ON s.exchange_id = d.exchange_id"
             )
         ).all()
-    labels = [one for one in labels if one.route in routes]
+        recent = set(connection.execute(select(score.c.exchange_id).where(score.c.started_at >= since)).scalars())
+    labels = [one for one in labels if one.route in routes and one.exchange_id in recent]
     w = np.array([1 / one.sampling_probability for one in scores if one.route in routes])
     values = np.array([one.value for one in scores if one.route in routes])
     judge = float(w @ values / w.sum())
@@ -169,12 +173,13 @@ def test_there_is_no_number_before_a_wave_is_finished_nor_with_fewer_than_twenty
     assert load_labeled_window(store, route="unknown") is None
 
 
-def fire(store: TrackingStore, type_: str, fired_at: timedelta, **labels: str) -> None:
+def fire(store: TrackingStore, type_: str, fired_at: timedelta, onset: datetime | None = None, **labels: str) -> None:
     """Write an open alert that fired some time after the last label."""
     given = {"service": "shop", "scorer": "relevancy", **labels}
     alert = Alert(
         id=type_, key=alert_key(type_, given), rule=type_, type=type_, labels=given, state="firing",
-        starts_at=NOON - timedelta(hours=1), fired_at=NOON + fired_at, evaluated_at=NOON + fired_at,
+        starts_at=NOON - timedelta(hours=1), onset=onset, fingerprint="f1",
+        fired_at=NOON + fired_at, evaluated_at=NOON + fired_at,
     )  # fmt: skip
     event = AlertEvent(id=type_, alert_id=type_, at=NOON, type="fired", after="firing")
     assert store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=alert, event=event)]))
@@ -197,6 +202,26 @@ def test_a_drop_after_the_last_label_outdates_the_number_on_its_route(store: Tra
     scored = replace(ask, estimate=replace(ask.estimate, judge_variance=0.0))  # as with very many scores
     assert scored.labels_to_halve == pytest.approx(3 * ask.estimate.n, rel=0.1)
     assert f" {scored.labels_to_halve:,} more labels would halve the interval." in people_sentence(scored, VIEW)
+
+
+def test_answers_from_before_a_drift_of_the_judge_leave_the_estimate(store: TrackingStore) -> None:
+    """The judge's scores before and after the drift mean different things. The dates say which answers are left."""
+    wave = draw(store, 100)
+    label_all(store, wave)
+    with transaction(store, read_only=True) as connection:
+        times = [one.started_at for one in connection.execute(select(score.c.started_at)).all()]
+    drift = sorted(times)[len(times) // 2]
+    fire(store, "judge_drift", timedelta(minutes=5), onset=drift)
+
+    found = load_labeled_window(store)
+
+    assert found is not None
+    assert found.estimate is not None
+    assert (found.since, found.outdated) == (drift, None)
+    assert (found.left_out + found.estimate.n, found.n_scores) == (100, sum(at >= drift for at in times))
+    assert f"{found.left_out} labels from before a drift of the judge do not count." in people_sentence(found, VIEW)
+    mean, low, high = expected(store, [wave], ("ask", "find"), since=drift)
+    assert (found.estimate.mean, *found.estimate.interval) == pytest.approx((mean, low, high), abs=1e-9)
 
 
 def test_another_judge_after_the_last_label_outdates_the_number(store: TrackingStore) -> None:

@@ -154,11 +154,11 @@ def test_rows_that_are_committed_during_the_removal_stay(
 
     with closing(TrackingStore(postgresql_filled.url, clock=clock)) as other:
 
-        def delete_later(connection: Connection, moments: Mapping[str, datetime]) -> Any:
+        def delete_later(connection: Connection, moments: Mapping[str, datetime], *, archived: bool) -> Any:
             if pending:
                 other.labels.add_feedback([pending.pop()])
                 other.exchanges.count_dropped({("svc", "ask"): 7}, ["relevancy"], at=FIRST_DAY + timedelta(hours=4))
-            return delete_exchanges(connection, moments)
+            return delete_exchanges(connection, moments, archived=archived)
 
         monkeypatch.setattr(archiving, "delete_exchanges", delete_later)
         archive_first_day(postgresql_filled)

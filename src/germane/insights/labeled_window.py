@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property, reduce
 from operator import add
 from statistics import median
@@ -16,6 +16,7 @@ from germane.settings import SCORE_RULES
 from germane.storage import AnswerFilter, DrawnCounts, DrawnLabel, LabelWave, TrackingStore
 
 if TYPE_CHECKING:
+    from germane.alert import Alert
     from germane.insights.charts import LabeledBand
     from germane.statistics import LabeledMean, WeightedSums
 
@@ -23,8 +24,6 @@ MAX_WAVES: Final = 50
 """Maximum number of waves, newest first, that are searched for an estimate."""
 MAX_ALERTS: Final = 200
 """Maximum number of alerts that are searched for one that outdates an estimate."""
-MAX_PENDING: Final = timedelta(days=1)
-"""Time before the last label in which alerts that fired after it may have started."""
 Stratum = tuple[str, str]
 """A service and a route."""
 Outdated = Literal["drop", "judge_changed", "judge_drift"]
@@ -55,6 +54,8 @@ class LabeledWindow:
     estimate: LabeledMean | None
     """None with fewer than 20 labels, and before the waves are finished: an estimate that people watch while they label
     tempts them to stop at a value that they like."""
+    left_out: int = 0
+    """Number of labels of answers from before a drift of the judge, which do not count."""
     last_label_at: datetime | None = None
     outdated: Outdated | None = None
 
@@ -114,8 +115,24 @@ class _LabeledAnswers:
         self._names = {"scorer": self._newest.scorer, "fingerprint": self._newest.fingerprint}
 
     @cached_property
+    def _alerts(self) -> list[Alert]:
+        """The alerts about the scorer since the beginning of the window."""
+        found = self._store.alerts.search(since=self._newest.since, limit=MAX_ALERTS)
+        return [alert for alert in found if alert.scorer == self._newest.scorer]
+
+    @cached_property
+    def _since(self) -> datetime:
+        """The beginning of the window or, if the judge has drifted in it, the first time after that."""
+        drifts = [
+            alert.onset
+            for alert in self._alerts
+            if alert.type == "judge_drift" and alert.fingerprint == self._newest.fingerprint and alert.onset is not None
+        ]
+        return max([self._newest.since, *(onset for onset in drifts if onset < self._newest.until)])
+
+    @cached_property
     def _sums(self) -> dict[Stratum, WeightedSums]:
-        return self._store.trends.score_sums(**self._names, since=self._newest.since, until=self._newest.until)
+        return self._store.trends.score_sums(**self._names, since=self._since, until=self._newest.until)
 
     @cached_property
     def _labels(self) -> list[DrawnLabel]:
@@ -131,6 +148,7 @@ class _LabeledAnswers:
         if not drawn:
             return None
         labels, counts = list(filter(is_inside, self._labels)), replace(self._newest, routes=drawn).total
+        given, labels = labels, [label for label in labels if (label.answered_at or self._since) >= self._since]
         # Answers of a route without a label are not part of the statement.
         labeled = {(label.service, label.route) for label in labels if label.value is not None}
         sums = {place: self._sums[place] for place in labeled & self._sums.keys()}
@@ -140,12 +158,13 @@ class _LabeledAnswers:
             route=route,
             services=sorted({one.service for one in drawn}),
             **self._names,
-            since=self._newest.since,
+            since=self._since,
             until=self._newest.until,
             waves=[wave.id for wave in self._waves],
             counts=counts,
             n_scores=sum(one.n for one in sums.values()),
             estimate=None if counts.open else _estimate(labels, sums),
+            left_out=len(given) - len(labels),
             last_label_at=last,
             outdated=None if last is None else self._find_outdated(drawn, route, last),
         )
@@ -155,11 +174,10 @@ class _LabeledAnswers:
         services = {place.service for place in drawn}
         fired = [
             alert
-            for alert in self._store.alerts.search(since=last - MAX_PENDING, limit=MAX_ALERTS)
-            if alert.scorer == self._newest.scorer and alert.fired_at is not None and alert.fired_at > last
-            if not alert.service or alert.service in services
+            for alert in self._alerts
+            if alert.fired_at is not None and alert.fired_at > last and (not alert.service or alert.service in services)
         ]
-        if any(alert.type == "judge_drift" for alert in fired):
+        if any(alert.type == "judge_drift" and (alert.onset or last) >= self._newest.until for alert in fired):
             return "judge_drift"
         newest = AnswerFilter(scorer=self._newest.scorer)
         for service in services:

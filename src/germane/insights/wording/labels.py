@@ -47,7 +47,12 @@ def people_notes(window: LabeledWindow) -> list[str]:
     estimate, counts = window.estimate, window.counts
     if estimate is None:
         return []
-    notes = [] if window.outdated is None else [OUTDATED[window.outdated]]
+    notes = []
+    if window.left_out:
+        verb = "does" if window.left_out == 1 else "do"
+        labels = sanitize.count_noun(window.left_out, "label")
+        notes.append(f"{labels} from before a drift of the judge {verb} not count.")
+    notes += [] if window.outdated is None else [OUTDATED[window.outdated]]
     if estimate.is_widened:
         rare = "bad" if estimate.few_low else "good"
         notes.append(f"Few {rare} answers labeled, so the interval is wider.")

@@ -121,6 +121,8 @@ class DrawnLabel:
     """Probability that this answer was scored and then drawn. Those of several waves of one window add up."""
     value: float | None
     """The judge's score. None if it has been deleted, or replaced by a score with another fingerprint."""
+    answered_at: datetime | None
+    """Time of the answer, UTC; None without a score."""
     label: float
     """Mean of each person's latest label in this wave, in [0, 1]."""
     by_person: Mapping[str, float]
@@ -259,25 +261,28 @@ class LabelDraws(StoreComponent):
             draws = connection.execute(query).mappings().all()
             ids = dict.fromkeys(row["exchange_id"] for row in draws)
             # Labels that were given after their answer was archived are in the database.
-            labels, values = _load_labels(connection, list(ids)), dict[tuple[str, ...], float]()
+            labels, scores = _load_labels(connection, list(ids)), dict[tuple[str, ...], Any]()
             with open_exchanges(connection, ids) as sources:
                 for source, some in sources:
                     labels += [] if source is connection else _load_labels(source, some)
                     keys = (score.c.exchange_id, score.c.scorer, score.c.fingerprint)
-                    wanted = select(*keys, score.c.value).where(is_one_of(keys[0], some, source.dialect.name))
-                    values |= {(row[0], row[1], row[2]): row[3] for row in source.execute(wanted)}
+                    wanted = select(*keys, score.c.value, score.c.started_at)
+                    wanted = wanted.where(is_one_of(keys[0], some, source.dialect.name))
+                    scores |= {(row[0], row[1], row[2]): row for row in source.execute(wanted)}
         given: dict[tuple[str | None, str], list[Feedback]] = {}
         for label in sorted(labels, key=lambda one: (one.created_at, one.id)):
             given.setdefault((label.wave, label.exchange_id), []).append(label)
         return [
             DrawnLabel(
                 **{name: row[name] for name in ("wave", "exchange_id", "service", "route", "probability")},
-                value=values.get((row["exchange_id"], row["scorer"], row["fingerprint"])),
+                value=found and found.value,
+                answered_at=found and found.started_at,
                 label=mean_label(oldest_first),
                 by_person={label.user or "": label.score for label in oldest_first},
                 created_at=oldest_first[-1].created_at,
             )
             for row in draws
+            for found in [scores.get((row["exchange_id"], row["scorer"], row["fingerprint"]))]
             if (oldest_first := given.get((row["wave"], row["exchange_id"])))
         ]
 
