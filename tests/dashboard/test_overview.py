@@ -274,6 +274,7 @@ def test_generated_questions_are_shown_only_for_relevancy(page: TestClient) -> N
     assert "Relevancy fell" not in found
 
 
+@pytest.mark.slow
 def test_the_window_setting_changes_only_the_trend(seeded: TrackingStore) -> None:
     """Tiles that say 24 h always cover the last 24 hours."""
     week, month = load_shown(seeded), load_shown(seeded, window="30d", since=NOW - 30 * DAY)
@@ -519,6 +520,7 @@ def test_the_overview_explains_the_sampling_rule(
 
 
 @BOTH
+@pytest.mark.slow
 def test_the_numbers_of_the_page_agree_while_answers_arrive(own_week: Week) -> None:
     """An answer that another process adds during the queries does not change the later ones."""
     from sqlalchemy import event
