@@ -277,4 +277,5 @@ def test_a_failing_judge_lowers_coverage_but_fires_no_alert_about_scores(
     (summary,) = store.trends.summary()
     assert (summary.n, summary.mean) == (3, pytest.approx(1.0))
     assert summary.coverage.share == 0.5
-    assert monitor.status().open_alerts == ()
+    until(lambda: monitor.status().jobs["evaluate"].last_run)
+    assert store.alerts.list_open() == []

@@ -20,6 +20,7 @@ from germane.evaluation.summary import (
     summarize,
 )
 from germane.insights import MEAN_HEADINGS, Document, DocumentTable, Section, mean_cells, to_html, to_markdown
+from germane.records import select
 from germane.score import MIN_SAMPLES, describe_value
 
 SCHEMA_VERSION = 1
@@ -77,12 +78,7 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
 def check_to_dict(check: EvaluationCheck) -> dict[str, Any]:
     """Convert a threshold check to a JSON-serializable dict."""
     findings = [
-        {
-            "scorer": finding.scorer,
-            "violated": finding.failed,
-            "has_min_samples": finding.has_min_samples,
-            "message": finding.message,
-        }
+        {"violated": finding.failed, **select(finding, "scorer", "has_min_samples", "message")}
         for finding in check.results
     ]
     return {"passed": check.passed, "has_min_samples": check.has_min_samples, "findings": findings}
@@ -155,12 +151,7 @@ def summary_to_dict(summary: ScorerSummary) -> dict[str, Any]:
     """Convert a summary to a JSON-serializable dict."""
     estimate = summary.estimate
     return {
-        "scorer": summary.scorer,
-        "fingerprint": summary.fingerprint,
-        "rows": summary.rows,
-        "scored": summary.scored,
-        "coverage": summary.coverage,
-        "n": summary.n,
+        **select(summary, "scorer", "fingerprint", "rows", "scored", "coverage", "n"),
         "has_min_samples": summary.n >= MIN_SAMPLES,
         "mean": estimate and estimate.mean,
         "interval": estimate and estimate.interval,

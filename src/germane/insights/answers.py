@@ -104,7 +104,7 @@ class AnswerList:
 
 
 @from_one_snapshot
-def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: int = PAGE_SIZE) -> AnswerList:
+def load_answer_list(context: InsightContext, search: AnswerSearch) -> AnswerList:
     """Load one page of matching answers, with totals over all of them."""
     overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)
     scorer = choose_scorer(overall.services, search.view.scorer)
@@ -113,7 +113,7 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
     if search.grouped:
         groups = context.store.questions.group_by_question(search.filter, sort=search.order)
     else:
-        page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=limit)
+        page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=PAGE_SIZE)
     mean = None
     if scorer is not None and not search.filter.selects_by_result:
         if search.filter.question is not None:

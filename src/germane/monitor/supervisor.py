@@ -126,8 +126,6 @@ class MonitorStatus:
     channel_problems: Mapping[str, str] = field(default_factory=dict)
     """Problems by channel name: the error from the last attempt, or the reason this process cannot use the channel.
     """
-    open_alerts: tuple[Alert, ...] = ()
-    """The open alerts after the last evaluation by any process."""
 
 
 class Supervisor:
@@ -148,7 +146,6 @@ class Supervisor:
         self._channels = channels
         self._owner = config.worker_id or new_worker_id()
         self._outage_log, self._failure_log = OutageLog(), FailureLog()
-        self._open_alerts: tuple[Alert, ...] = ()
         self._last_wake_up = clock()
         self._reported_runs: dict[str, Sequence[JobRun]] = {}
         self._lease = timedelta(seconds=settings.task_lease)
@@ -270,7 +267,6 @@ class Supervisor:
             stuck_scorers=self._scoring.stuck_scorers,
             budget_problem=self._budget_problem,
             channel_problems=self._dispatcher.problems,
-            open_alerts=self._open_alerts,
         )
 
     async def _save_and_release(self) -> bool:
@@ -347,13 +343,10 @@ class Supervisor:
     async def _run_evaluation(self) -> None:
         def evaluate() -> bool:
             """Evaluate the rules if this process is the leader. Return whether there are notifications to send."""
-            has_notifications = False
             if self._evaluator_lease.acquire():
-                has_notifications = self._evaluator.evaluate()
-            else:
-                self._evaluator.reset()
-            self._open_alerts = tuple(self._config.store.alerts.list_open())
-            return has_notifications
+                return self._evaluator.evaluate()
+            self._evaluator.reset()
+            return False
 
         if await self._thread_pool.run(evaluate):
             await self._jobs["deliver"].run()

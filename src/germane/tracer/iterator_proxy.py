@@ -25,7 +25,7 @@ class _State:
 
     __slots__ = ("body", "is_iterated", "is_read_elsewhere", "recording", "source")
 
-    def __init__(self, body: Any, recording: Recording, source: Any) -> None:
+    def __init__(self, body: Any, recording: Recording, source: Any = None) -> None:
         self.body = body
         self.recording = recording
         self.source = source
@@ -124,9 +124,9 @@ def proxy_sequence(recording: Recording, body: Any, source: Any = None) -> Any:
     return _proxy_type(_SequenceProxy, type(body))(_State(body, recording, source))
 
 
-def proxy_mapping(recording: Recording, body: Any, source: Any = None) -> Any:
+def proxy_mapping(recording: Recording, body: Any) -> Any:
     """Return a proxy for a lazy mapping."""
-    return _proxy_type(_MappingProxy, type(body))(_State(body, recording, source))
+    return _proxy_type(_MappingProxy, type(body))(_State(body, recording))
 
 
 def is_proxy(kind: type) -> bool:

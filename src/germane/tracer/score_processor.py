@@ -15,7 +15,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from germane.tracer.guard import guarded
-from germane.tracer.sdk import ReadableSpan, SpanProcessor
+
+try:
+    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+except ValueError:  # an environment variable has an invalid limit: creating a provider will fail, too, and log this
+    limits = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith(("_LIMIT", "_SIZE"))}
+    try:
+        from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+    finally:
+        os.environ.update(limits)
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

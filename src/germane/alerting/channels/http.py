@@ -229,10 +229,10 @@ class JsonPoster:
         raise DeliveryError(f"status {status}", status=status, retryable=retryable, retry_after=retry_after)
 
 
-def build_poster(settings: HTTPChannel, *, timeout: float = TIMEOUT) -> JsonPoster:
+def build_poster(settings: HTTPChannel) -> JsonPoster:
     """Build the poster for a channel from its settings."""
     guard = None if settings.allow_private_networks else NetworkGuard(settings.allowed_networks)
-    return JsonPoster(guard, timeout=timeout)
+    return JsonPoster(guard)
 
 
 def redact_url(url: str) -> str:

@@ -131,24 +131,17 @@ def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
 
 
 def _check_disk_usage(usage: DiskUsage) -> Finding:
-    rows = f"{_format_bytes(usage.rows)} of rows"
+    from germane.insights import format_bytes
+
+    rows = f"{format_bytes(usage.rows)} of rows"
     if usage.file is None:
         return Finding("disk usage", "ok", rows)
     file_system = f" on {usage.filesystem}" if usage.filesystem else ""
     message = (
-        f"{rows}; file {_format_bytes(usage.file_size)}, log {_format_bytes(usage.log_size)}; "
-        f"{_format_bytes(usage.free or 0)} free{file_system}"
+        f"{rows}; file {format_bytes(usage.file_size)}, log {format_bytes(usage.log_size)}; "
+        f"{format_bytes(usage.free or 0)} free{file_system}"
     )
     if usage.free is not None and usage.free < VACUUM_SPACE_FACTOR * usage.file_size:
         fix = "free up disk space, or shrink the database: germane prune"
         return Finding("disk usage", "warning", f"{message}: not enough for a vacuum", fix)
     return Finding("disk usage", "ok", message)
-
-
-def _format_bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

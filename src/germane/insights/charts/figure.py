@@ -142,6 +142,6 @@ def histogram_figure(
     for bar, shares in enumerate(zip(bar_shares(now), bar_shares(before), strict=True)):
         head = tag("th", f"{bar / BARS:.2f}{DASH}{(bar + 1) / BARS:.2f}", scope="row")
         rows.append(tag("tr", head, *(tag("td", format_percent(share)) for share in shares[: len(keys)])))
-    picture = histogram_svg(now, before, title=title, name=name, css_class="spread", low_below=low_below)
+    picture = histogram_svg(now, before, title=title, name=name, low_below=low_below)
     values = details(table(title, ("Score", *names[: len(keys)]), rows))
     return tag("figure", legend(keys), picture, values, class_="chart")

@@ -53,7 +53,6 @@ def histogram_svg(
     *,
     title: str,
     name: str = "spread",
-    css_class: str = "",
     low_below: float | None = LOW_SCORE,
 ) -> Markup:
     """Return a chart with two histograms: bars for ``now`` and an outline for ``before``.
@@ -86,7 +85,7 @@ def histogram_svg(
         parts.append(tag("path", class_="before", d=path))
     text = _describe("Now", shares, low_below)
     text += f" {_describe('Before', earlier, low_below)}" if any(earlier) else ""
-    picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
+    picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class="spread")
     return picture.render(*parts)
 
 

@@ -187,8 +187,8 @@ class AnswerRelevancy(JudgeScorer):
         """Return a score of 0 without a request, with the fingerprint of judged scores, so that they share a trend."""
         request_kind = await self._generator.request_kind()  # call this first, because it may also identify the judge
         fingerprint = self.fingerprint_for(await self.judge.identify(), asked=request_kind)
-        return await self.build_score_without_request(
-            0.0, fingerprint=fingerprint, label=label, explanation=explanation, details=details
+        return await self.build_zero_without_request(
+            fingerprint=fingerprint, label=label, explanation=explanation, details=details
         )
 
     async def _score_with_judge(self, inputs: PromptInputs) -> Score:

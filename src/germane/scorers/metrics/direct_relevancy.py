@@ -77,8 +77,7 @@ class DirectRelevancy(JudgeScorer):
         The fingerprint is the same as for rated scores, so that they share a trend.
         """
         method = await self.rater.rating_method()  # call this first, because it may also identify the judge
-        return await self.build_score_without_request(
-            0.0,
+        return await self.build_zero_without_request(
             fingerprint=self.fingerprint_for(await self.judge.identify(), rated=method),
             explanation=ONLY_QUESTION_ECHO,
             details=inputs.details(),

@@ -60,7 +60,6 @@ class JudgeSession:
         parse: Callable[[Mapping[str, Any]], Value],
         *,
         max_tokens: int = MAX_REPLY_TOKENS,
-        temperature: float = 0.0,
         top_tokens: int = 0,
     ) -> Value:
         """Request a JSON object, and return the result of ``parse``. If the reply is unreadable, retry once.
@@ -72,7 +71,7 @@ class JudgeSession:
                 ``out_of_range``).
         """
         messages = prompt.fill(**values)
-        options: JudgeOptions = {"schema": schema, "max_tokens": max_tokens, "temperature": temperature}
+        options: JudgeOptions = {"schema": schema, "max_tokens": max_tokens}
         if top_tokens:
             options["top_tokens"] = top_tokens
         reply = await self.ask(messages, **options)
@@ -234,9 +233,9 @@ class JudgeScorer(ABC):
             )
         return self._fingerprints[key]
 
-    async def build_score_without_request(self, value: float, **fields: Any) -> Score:
-        """Build a score that did not need a request. It includes the judge, so that trends do not mix models."""
-        return self._build(value, await self.judge.identify(), **fields)
+    async def build_zero_without_request(self, **fields: Any) -> Score:
+        """Build a score of 0 that did not need a request. It includes the judge, so that trends do not mix models."""
+        return self._build(0.0, await self.judge.identify(), **fields)
 
     def build_score(self, value: float, session: JudgeSession, **fields: Any) -> Score:
         """Build a score with the session's usage.
@@ -303,7 +302,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         """
         inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
         if inputs.is_only_question_echo:
-            return await self.build_score_without_request(0.0, explanation=ONLY_QUESTION_ECHO, details=inputs.details())
+            return await self.build_zero_without_request(explanation=ONLY_QUESTION_ECHO, details=inputs.details())
         session = JudgeSession(self.judge)
         parsed = await session.ask_json(
             load_prompt(self.name),
