@@ -41,6 +41,22 @@ def test_every_screen_fits_a_phone(visitor: Visits, one_site: Site, overflow_of:
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_the_grid_shows_a_phone_the_names_of_routes_and_the_newest_cells(
+    visitor: Visits, one_site: Site, script: bool
+) -> None:
+    """The oldest cells are a swipe away."""
+    page = visitor(one_site, viewport=NARROW, java_script_enabled=script).look(one_site.url("/?window=24h"))
+    grid = page.get_by_role("region", name="Grid of routes by hour")
+
+    route, newest = (grid.get_by_role(role).last.bounding_box() for role in ("rowheader", "columnheader"))
+
+    assert route is not None
+    assert newest is not None
+    assert 0 <= route["x"] < route["x"] + route["width"] <= newest["x"]
+    assert newest["x"] + newest["width"] <= NARROW["width"]
+
+
 def test_an_unknown_path_shows_an_explanation(
     visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]
 ) -> None:

@@ -74,8 +74,9 @@ def make_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -
 def drop_alert(**more: Any) -> Alert:
     """Return an open relevancy alert that is caused mainly by ``docs-search``."""
     shift = ScoreShift(
-        dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.42, n=27)
-    )
+        dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.42, n=27),
+        supported=True,
+    )  # fmt: skip
     defaults: dict[str, Any] = {
         "id": "a1",
         "key": "k",

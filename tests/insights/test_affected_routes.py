@@ -13,35 +13,37 @@ from germane.insights.situation import affected_routes, alert_concerns_route
 LABELS = {"service": "shop", "scorer": "answer_relevancy"}
 
 
-def shift(name: str, since: float, dimension: Literal["route", "attribute"] = "route") -> ScoreShift:
-    """Return a change from a mean of 0.8."""
-    return ScoreShift(
-        dimension=dimension, name=name, before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=since, n=30)
-    )
+def shift(name: str, dimension: Literal["route", "attribute"] = "route", *, supported: bool = True) -> ScoreShift:
+    """Return a fall from a mean of 0.8."""
+    levels = {"before": ScoreLevel(mean=0.8, n=300), "since": ScoreLevel(mean=0.4, n=30)}
+    return ScoreShift(dimension=dimension, name=name, supported=supported, **levels)
 
 
 @each(
     ("alert", "routes"),
     [
-        ({"shifts": (shift("fell", 0.79), shift("same", 0.8), shift("rose", 0.81))}, ["fell"]),
-        ({"shifts": (shift("v7", 0.4, "attribute"),)}, []),
+        ({"shifts": (shift("carrier"), shift("shared", supported=False))}, ["carrier"]),
+        ({"shifts": (shift("shared", supported=False),)}, []),
+        ({"shifts": (shift("v7", "attribute"),)}, []),
         ({"shifts": ()}, []),
-        ({"shifts": (shift("fell", 0.4),), "labels": {**LABELS, "route": "ask"}}, ["ask"]),
+        ({"shifts": (shift("carrier"),), "labels": {**LABELS, "route": "ask"}}, ["ask"]),
     ],
 )
-def test_an_alert_is_about_its_own_route_or_those_that_fell(alert: dict[str, Any], routes: list[str]) -> None:
-    """Routes with the same mean, and other dimensions, do not contribute to a drop of a service."""
+def test_an_alert_is_about_its_own_route_or_the_one_that_carries_the_drop(
+    alert: dict[str, Any], routes: list[str]
+) -> None:
+    """A route that fell with all others, or of whose fall there is no evidence, does not carry it."""
     assert affected_routes(drop_alert(**alert)) == routes
 
 
 @each(
     ("service", "route", "shifts", "is_concerned"),
     [
-        ("shop", "fell", (shift("fell", 0.4),), True),
-        ("shop", "other", (shift("fell", 0.4),), False),
+        ("shop", "fell", (shift("fell"),), True),
+        ("shop", "other", (shift("fell"),), False),
         ("shop", "other", (), True),
-        (None, "fell", (shift("fell", 0.4),), True),
-        ("another", "fell", (shift("fell", 0.4),), False),
+        (None, "fell", (shift("fell"),), True),
+        ("another", "fell", (shift("fell"),), False),
         ("another", "other", (), False),
     ],
 )

@@ -35,11 +35,10 @@ def make_alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), se
     )
 
 
-def route_shift(route: str, before: float, since: float) -> ScoreShift:
+def route_shift(route: str, *, supported: bool) -> ScoreShift:
     """Return the change in a route's mean."""
-    return ScoreShift(
-        dimension="route", name=route, before=ScoreLevel(mean=before, n=50), since=ScoreLevel(mean=since, n=50)
-    )
+    levels = {"before": ScoreLevel(mean=0.8, n=50), "since": ScoreLevel(mean=0.5, n=50)}
+    return ScoreShift(dimension="route", name=route, supported=supported, **levels)
 
 
 def test_an_alert_is_marked_at_its_start_in_the_chart() -> None:
@@ -54,7 +53,7 @@ def test_an_alert_is_marked_at_its_start_in_the_chart() -> None:
 
 def test_a_service_alert_is_shown_only_on_the_routes_that_dropped() -> None:
     """An alert that names no route applies to all routes, but never to those of another service."""
-    fell = make_alert(shifts=(route_shift("ask", 0.8, 0.5), route_shift("search", 0.7, 0.8)))
+    fell = make_alert(shifts=(route_shift("ask", supported=True), route_shift("search", supported=False)))
     assert affected_routes(fell) == ["ask"]
     assert [alert_concerns_route(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
     assert alert_concerns_route(make_alert(), "handbook", "search")

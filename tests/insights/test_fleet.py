@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.insights.situations import FELL, NOW, STEADY, drop_alert, estimate, make_situation, plain_text
+from pytest import TempPathFactory
+from tests.conftest import migrated_file
+from tests.insights.incidents import write
+from tests.insights.situations import (
+    FELL,
+    NOW,
+    STEADY,
+    comparisons,
+    drop_alert,
+    estimate,
+    make_situation,
+    plain_text,
+    service_scores,
+)
 
 from germane.alert import ScoreLevel
 from germane.insights.charts import Split
-from germane.insights.context import WINDOWS, ViewParams
-from germane.insights.fleet import share_periods
+from germane.insights.context import WINDOWS, InsightContext, ViewParams
+from germane.insights.fleet import load_fleet, share_periods
 from germane.insights.grid import MAX_CELLS, MAX_ROWS, GridRoute, build_grid, grid_length, grid_rows
 from germane.insights.score_chart import draw_score_chart
 from germane.insights.situation import ComparisonPeriod, Situation
 from germane.insights.verdict import build_verdict
 from germane.insights.wording import verdict_sentence
-from germane.storage import Bucket
+from germane.settings import load_settings
+from germane.storage import Bucket, TrackingStore
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 HOURS = st.integers(0, 24 * 60)
@@ -92,9 +110,51 @@ def test_a_verdict_counts_services_that_dropped_as_a_whole() -> None:
     both = plain_text(verdict_sentence(build_verdict(mail, of_service("billing", FELL), shop)))
 
     assert wholes.startswith("Relevancy fell on the service mail as a whole. Since about 19 Nov 05:30: 0.60 (n=90)")
-    assert "; also on 1 service as a whole" in wholes
+    assert "; also on the service shop as a whole; " in wholes
     assert both.startswith("1 of 2 routes got worse: relevancy fell most on docs-search of billing.")
-    assert "; also on 2 services as a whole" in both
+    assert "; also on the service mail as a whole, the service shop as a whole; " in both
+
+
+def test_a_sentence_names_other_places_that_changed_and_counts_the_rest() -> None:
+    """Each is a link, and several alerts are one link."""
+    six = {f"route-{number}": ((0.9, 400), (0.2 + number / 20, 80)) for number in range(6)}
+    labels = {"service": "shop", "scorer": "answer_relevancy"}
+    alerts = [drop_alert(id=name, labels={**labels, "route": name}) for name in ("route-1", "route-2")]
+
+    sentence = verdict_sentence(build_verdict(of_service("shop", six, alerts=alerts), of_service("mail", STEADY)))
+
+    text = plain_text(sentence)
+    assert "6 of 8 routes got worse: relevancy fell most on route-0 of shop." in text
+    assert "; also on route-1 of shop, route-2 of shop, route-3 of shop and 2 more" in text
+    assert text.endswith("See the worst answers or the 2 alerts")
+    assert "/r/route-3?service=shop" in [piece.href for piece in sentence]
+    assert sentence[-1].href == "/alerts"
+
+
+def test_routes_of_a_service_that_is_not_judged_do_not_have_too_few_answers() -> None:
+    """The reason is stated for the service, and may be another one, such as a new judge."""
+    judged = make_situation({**STEADY, "rare": ((0.8, 400), (0.8, 7))})
+    another = of_service("mail", {}, comparisons=comparisons(STEADY, new="f2"), current=service_scores((0.8, 90), "f2"))
+
+    text = plain_text(verdict_sentence(build_verdict(replace(judged, service="shop", is_named=True), another)))
+
+    assert text.startswith("No clear change on any of 2 routes of shop in the last 24 h: 0.80")
+    assert text.endswith("; 1 of 5 routes had too few answers to compare; not judged: mail (the judge changed).")
+
+
+def test_a_recent_drop_is_stated_over_the_hours_that_show_it(tmp_path: Path, tmp_path_factory: TempPathFactory) -> None:
+    """A longer period, in which it is significant too, would mix it with the good answers before."""
+    url = f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
+    ages = [(index + 0.5) * DAY / 400 for index in reversed(range(1200))]
+    levels = [(0.3 if age < 1.5 * HOUR else 0.7) + index % 5 / 10 - 0.2 for index, age in enumerate(ages)]
+    with closing(TrackingStore(url, clock=lambda: NOW)) as store:
+        write(store, Random(1), [("shop", "ask", NOW - age, level) for age, level in zip(ages, levels, strict=True)])
+        context = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW)
+        verdict = load_fleet(context, view_of(DAY), NOW).verdict
+
+    (drop,) = verdict.movements
+    assert drop.levels[1] is not None
+    assert drop.levels[1].mean < 0.5
 
 
 def test_means_of_several_services_are_never_averaged() -> None:

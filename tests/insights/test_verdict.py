@@ -21,11 +21,12 @@ from tests.insights.situations import (
     drop_alert,
     estimate,
     make_situation,
+    route_scores,
     service_scores,
     unscored_coverage,
 )
 
-from germane.alert import AlertState, ScoreLevel
+from germane.alert import Alert, AlertState, ScoreLevel, ScoreShift
 from germane.alerting import Onset
 from germane.insights.situation import Situation
 from germane.insights.verdict import build_verdict
@@ -215,6 +216,45 @@ def test_open_alerts_that_do_not_affect_the_verdict_are_listed() -> None:
 
     assert found.state == "unchanged"
     assert [one.id for one in found.other_alerts] == ["a2", "a3"]
+
+
+def shared_drop_alert() -> Alert:
+    """Return an alert about a whole service. One of its routes fell most, but by chance, and of five answers."""
+    shift = ScoreShift(
+        dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.3, n=5)
+    )
+    return drop_alert(shifts=(shift,), baseline=ScoreLevel(mean=0.8, n=900), current=ScoreLevel(mean=0.6, n=90))
+
+
+def test_a_drop_of_a_whole_service_names_no_route_without_evidence() -> None:
+    """The route that fell most of all is only the unluckiest."""
+    found = build_verdict(make_situation(STEADY, alerts=[shared_drop_alert()]))
+
+    assert (found.routes, found.began_on) == ((), None)
+    assert found.alerts == (shared_drop_alert(),)
+
+
+def test_an_alert_about_a_whole_service_is_the_alert_about_its_routes_that_fell() -> None:
+    """Nobody asks why there is no alert, and the page of each of these routes states the onset of the alert."""
+    situation = make_situation({**FELL, "ask": ((0.8, 400), (0.6, 80))}, alerts=[shared_drop_alert()])
+    of_route = [situation.for_route(route, route_scores(route, (0.5, 57)), None) for route in ("ask", "docs-search")]
+
+    found, *on_routes = map(build_verdict, (situation, *of_route))
+
+    assert found.routes == ("docs-search", "ask")
+    assert [verdict.alerts for verdict in (found, *on_routes)] == [(shared_drop_alert(),)] * 3
+    assert not any(verdict.lacks_alert for verdict in on_routes)
+
+
+def test_the_verdict_is_about_a_drop_that_has_enough_scores() -> None:
+    """A larger drop whose mean is not stated, because it has fewer than 20 scores, comes later."""
+    few = ScoreLevel(mean=0.1, n=14)
+    labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
+    alert = drop_alert(labels=labels, shifts=(), baseline=ScoreLevel(mean=0.8, n=300), current=few)
+
+    found = build_verdict(make_situation({**FELL, "ask": ((0.8, 400), (0.1, 14))}, alerts=[alert]))
+
+    assert found.routes == ("docs-search", "ask")
 
 
 SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900)))

@@ -74,7 +74,7 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
             (
                 "2 of 2 routes got worse: relevancy fell most on ask. Last 24 h: 0.30 (95% interval "
                 "0.24\u20130.36, n=80), compared with 0.80 in baseline 2 (15 Nov to 18 Nov, n=400), since about "
-                "18 Nov 19:04. See the worst answers"
+                "18 Nov 19:04; also on docs-search. See the worst answers"
             ),
         ),
         (

@@ -229,9 +229,10 @@ class _Loading:
         dropped = {_place(line) for line in full.routes if line.finding == "dropped"}
         found: dict[_Place, Comparison] = {}
         spans: dict[_Place, timedelta] = {}
-        for line, span in self._compare_recent(days, full.routes):
+        recent = self._compare_recent(days, full.routes)
+        for line, span in sorted(recent, key=lambda pair: -(pair[0].interval or (0.0, 0.0))[1]):
             if _place(line) not in dropped:
-                found[_place(line)], spans[_place(line)] = line, span  # the longest period comes last
+                found[_place(line)], spans[_place(line)] = line, span  # the largest certain drop comes last
         lines = [found.get(_place(line), line) for line in full.routes]
         return replace(full, routes=lines), spans
 

@@ -151,10 +151,10 @@ def alert_began_at(alert: Alert) -> datetime:
 
 
 def affected_routes(alert: Alert) -> list[str]:
-    """Return the route of an alert, or the routes that contribute to a service-wide drop."""
+    """Return the route of an alert, or the route that carries a service-wide drop, if there is evidence for one."""
     if alert.route is not None:
         return [alert.route]
-    return [shift.name for shift in alert.shifts if shift.dimension == "route" and shift.since.mean < shift.before.mean]
+    return [shift.name for shift in alert.shifts if shift.dimension == "route" and shift.supported]
 
 
 def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:

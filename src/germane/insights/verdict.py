@@ -11,6 +11,7 @@ from typing import Final, Literal
 from germane.alert import Alert, ScoreLevel
 from germane.alerting import Onset
 from germane.insights.situation import DAY, FLEET_LEVEL, HOUR, Situation, affected_routes, find_rises
+from germane.score import MIN_SAMPLES
 from germane.settings import SCORE_RULES, SHARE_RULES
 from germane.statistics import Comparison, Estimate
 from germane.storage import Coverage
@@ -130,9 +131,10 @@ class Verdict:
 
     @property
     def n_few(self) -> int:
-        """Number of routes with too few scores to compare, either in the last day or before."""
-        routes = (line for situation in self.situations for line in situation.routes)
-        return sum(not line.is_comparable and line.after is not None for line in routes)
+        """Number of routes with too few scores to compare. Services that are not judged at all are not included."""
+        unjudged = {situation.service for situation, _ in self.unjudged}
+        judged = (line for one in self.situations if one.service not in unjudged for line in one.routes)
+        return sum(not line.is_comparable and line.after is not None for line in judged)
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -198,7 +200,7 @@ def build_verdict(*situations: Situation) -> Verdict:
     While an alert about answers is open, the state is always ``worse`` or ``recovering``.
     """
     declines = [decline for situation in situations for decline in _find_declines(situation)]
-    declines.sort(key=lambda decline: (-decline.drop, decline.situation.service or "", decline.route or ""))
+    declines.sort(key=_by_size)
     obstacles = [(situation, obstacle) for situation in situations if (obstacle := _find_obstacle(situation))]
     obstacles.sort(key=lambda pair: _OBSTACLES.index(pair[1]))
     state: VerdictState = "unchanged"
@@ -246,11 +248,12 @@ def _find_declines(situation: Situation) -> list[Movement]:
         return line.finding == "dropped" and _is_large_enough(line, situation)
 
     whole = situation.whole
-    lines = list(filter(dropped, situation.routes)) or ([whole] if whole is not None and dropped(whole) else [])
+    lines = sorted(filter(dropped, situation.routes), key=lambda line: line.difference or 0.0)
+    lines = lines or ([whole] if whole is not None and dropped(whole) else [])
     declines = {line.route: Movement(situation=situation, route=line.route, comparison=line) for line in lines}
     for alert in situation.alerts:
         if alert.type in SCORE_RULES and alert.scorer in {None, situation.scorer}:
-            affected = affected_routes(alert)
+            affected = affected_routes(alert) or [line.route for line in lines]
             route = situation.route if situation.route in affected else next(iter(affected), None)
             if situation.route is not None and route is None:
                 continue  # a service-wide alert, which the page lists below the verdict
@@ -258,6 +261,13 @@ def _find_declines(situation: Situation) -> list[Movement]:
             line = whole if route is None else line
             declines[route] = Movement(situation=situation, route=route, comparison=line, alert=alert)
     return list(declines.values())
+
+
+def _by_size(move: Movement) -> tuple[bool, float, str, str]:
+    """Return the key that sorts changes: those with too few scores to state last, then by size."""
+    after = move.levels[1]
+    is_known = after is not None and after.n >= MIN_SAMPLES
+    return not is_known, -move.drop, move.situation.service or "", move.route or ""
 
 
 def _find_rises(situations: Sequence[Situation]) -> list[Movement]:

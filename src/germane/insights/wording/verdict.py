@@ -25,7 +25,7 @@ from germane.insights.wording.phrases import (
     describe_reference,
     not_enough_data,
 )
-from germane.insights.wording.pieces import Sentence, fill_sentence, route_or_service
+from germane.insights.wording.pieces import Piece, Sentence, fill_sentence, route_or_service
 from germane.phrasing import fill
 from germane.score import UnscoredReason
 from germane.statistics import Estimate
@@ -77,6 +77,8 @@ UNJUDGED: Final[Mapping[VerdictState, str]] = {
     "empty": "no answer yet",
 }
 """Why the answers of a service cannot be compared, in a list of services."""
+MAX_OTHERS: Final = 3
+"""Maximum number of places other than that of the largest change that a sentence names."""
 MAX_UNJUDGED: Final = 3
 """Maximum number of services in that list."""
 PERIODS: Final[Mapping[str, str]] = {
@@ -187,7 +189,7 @@ def _extent(verdict: Verdict, service: str | None) -> str:
     """Return the routes that were compared, such as "any of 20 routes of shop"."""
     if verdict.situation.route is not None:
         return "this route"
-    compared = verdict.n_routes - verdict.n_few
+    compared = sum(line.is_comparable for one in verdict.situations for line in one.routes)
     extent = "any route" if compared < 2 else f"any of {compared:,} routes"
     return f"{extent} of {service}" if service else extent
 
@@ -197,7 +199,8 @@ def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) ->
     situation, alert, (before, after), began = first.situation, first.alert, first.levels, verdict.began
     onset, deploy = began and dates.date_time(began), verdict.onset and verdict.onset.deploy
     service = situation.service if situation.is_named else None
-    links = [fill_sentence(" or {alert:the alert}", alert=f"/alerts/{quote_segment(one.id)}") for one in verdict.alerts]
+    alerts = [f"/alerts/{quote_segment(one.id)}" for one in verdict.alerts]
+    link = f" or {{alert:the {len(alerts):,} alerts}}" if len(alerts) > 1 else " or {alert:the alert}"
     return (
         _lead_values(verdict, first)
         | {
@@ -212,29 +215,34 @@ def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) ->
             **_cause_values(first),
             "recovering": RECOVERING if verdict.state == "recovering" else None,
             "answers": _answers_path(began, first.route, service),
-            "alerts": tuple(piece for link in links for piece in link),
+            "more": _other_places(verdict),
+            "alerts": fill_sentence(link, alert=alerts[0] if len(alerts) == 1 else "/alerts") if alerts else (),
         }
     )
 
 
 def _lead_values(verdict: Verdict, first: Movement) -> Values:
-    """Return the beginning of the sentence, which states the number of routes, and the other places."""
+    """Return the beginning of the sentence, which states the number of routes."""
     title, routes = scorer_title(first.situation.scorer), len(verdict.routes)
-    wholes = len(verdict.movements) - routes - (first.route is None)
-    also = [f"{sanitize.count_noun(wholes, 'service')} as a whole"] if wholes else []
-    if first.route is None and routes:
-        also.insert(0, sanitize.count_noun(routes, "route"))
-    more = " and ".join(also) or None
     if first.situation.route is not None or first.route is None:
-        return {"lead": "", "title": title, "More": "More", "most": "", "more": more}
+        return {"lead": "", "title": title, "More": "More", "most": ""}
     total, word = sanitize.count_noun(verdict.n_routes, "route"), "worse" if verdict.is_worse else "better"
     return {
         "lead": f"{routes:,} of {total} got {word}: ",
         "title": title[:1].lower() + title[1:],
         "More": "more",
         "most": " most" if len(verdict.movements) > 1 else "",
-        "more": more,
     }
+
+
+def _other_places(verdict: Verdict) -> Sentence | None:
+    """Return where else answers changed, such as "ask of shop, docs of shop and 3 more"."""
+    others, pieces = verdict.movements[1:], list[Piece]()
+    for move in others[:MAX_OTHERS]:
+        service = move.situation.service if move.situation.is_named else None
+        pieces += [Piece(", "), *route_or_service(move.route, service)]
+    pieces += [Piece(f" and {len(others) - MAX_OTHERS:,} more")] if len(others) > MAX_OTHERS else []
+    return tuple(pieces[1:]) or None
 
 
 def _answers_path(began: datetime | None, route: str | None, service: str | None) -> str:
