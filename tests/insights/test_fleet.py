@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import TempPathFactory
 from tests.conftest import migrated_file
 from tests.insights.incidents import write
 from tests.insights.situations import (
@@ -110,9 +110,9 @@ def test_a_verdict_counts_services_that_dropped_as_a_whole() -> None:
     both = plain_text(verdict_sentence(build_verdict(mail, of_service("billing", FELL), shop)))
 
     assert wholes.startswith("Relevancy fell on the service mail as a whole. Since about 19 Nov 05:30: 0.60 (n=90)")
-    assert "; also on the service shop as a whole; " in wholes
+    assert "; also on the service shop as a whole. " in wholes
     assert both.startswith("1 of 2 routes got worse: relevancy fell most on docs-search of billing.")
-    assert "; also on the service mail as a whole, the service shop as a whole; " in both
+    assert "; also on the service mail as a whole, the service shop as a whole. " in both
 
 
 def test_a_sentence_names_other_places_that_changed_and_counts_the_rest() -> None:
@@ -142,7 +142,9 @@ def test_routes_of_a_service_that_is_not_judged_do_not_have_too_few_answers() ->
     assert text.endswith("; 1 of 5 routes had too few answers to compare; not judged: mail (the judge changed).")
 
 
-def test_a_recent_drop_is_stated_over_the_hours_that_show_it(tmp_path: Path, tmp_path_factory: TempPathFactory) -> None:
+def test_a_recent_drop_is_stated_over_the_hours_that_show_it(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A longer period, in which it is significant too, would mix it with the good answers before."""
     url = f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
     ages = [(index + 0.5) * DAY / 400 for index in reversed(range(1200))]

@@ -106,7 +106,7 @@ class Verdict:
     movements: tuple[Movement, ...] = ()
     """Routes that got worse or better, largest change first, or services as a whole."""
     unjudged: tuple[tuple[Situation, VerdictState], ...] = ()
-    """Services other than that of ``situation`` whose answers cannot be compared, with the reason."""
+    """Services of which nothing else is stated, because their answers cannot be compared, with the reason."""
 
     @property
     def places(self) -> tuple[tuple[str | None, str], ...]:
@@ -215,12 +215,13 @@ def build_verdict(*situations: Situation) -> Verdict:
         hindered = {id(situation) for situation, _ in obstacles}
         judged = [situation for situation in situations if id(situation) not in hindered]
         situation = movements[0].situation if movements else judged[0]
+    stated = {id(situation), *(id(move.situation) for move in movements)}
     return Verdict(
         state=state,
         situation=situation,
         situations=situations,
         movements=tuple(movements),
-        unjudged=tuple(pair for pair in obstacles if pair[0] is not situation),
+        unjudged=tuple(pair for pair in obstacles if id(pair[0]) not in stated),
     )
 
 
@@ -253,7 +254,7 @@ def _find_declines(situation: Situation) -> list[Movement]:
     declines = {line.route: Movement(situation=situation, route=line.route, comparison=line) for line in lines}
     for alert in situation.alerts:
         if alert.type in SCORE_RULES and alert.scorer in {None, situation.scorer}:
-            affected = affected_routes(alert) or [line.route for line in lines]
+            affected: list[str | None] = [*affected_routes(alert)] or [line.route for line in lines]
             route = situation.route if situation.route in affected else next(iter(affected), None)
             if situation.route is not None and route is None:
                 continue  # a service-wide alert, which the page lists below the verdict
