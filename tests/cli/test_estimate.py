@@ -73,11 +73,15 @@ def test_an_estimate_includes_the_anchors_of_scorers_with_a_judge(
     """They are scored again every day, regardless of the sample rate, but not when a file is scored once."""
     monkeypatch.setenv("GERMANE_ANCHORS", "50")
     monkeypatch.setenv("GERMANE_SAMPLE_RATE", "0.5")
-    names = ("--scorer", "faithfulness", "--scorer", "context_coverage")
+    names = ("--scorer", "faithfulness", "--scorer", "question_answer_similarity")
     ended = call("score", "--estimate", "--json", "--per-day", "100", *names)
     assert (ended.content["scored"], ended.content["anchors"]) == (50, 50)
     assert scorer(ended, "faithfulness")["requests"] == pytest.approx(100, abs=1e-9)
-    assert scorer(ended, "context_coverage")["requests"] == 0
+    embedded = scorer(ended, "question_answer_similarity")["embedded_tokens"]
+    monkeypatch.setenv("GERMANE_ANCHORS", "0")
+    without = call("score", "--estimate", "--json", "--per-day", "100", *names)
+    assert scorer(without, "question_answer_similarity")["embedded_tokens"] == embedded > 0
+    monkeypatch.setenv("GERMANE_ANCHORS", "50")
     out = call("score", "--estimate", "--per-day", "100", *names).out
     assert "Included: 50 answers that each scorer with a judge scores again every day" in out
 

@@ -329,8 +329,9 @@ def test_retired_anchors_are_deleted_with_the_scores(new_process: Callable[..., 
     process.learn()
     process.store.anchors.restart(NAME)
     process.run(DAY)
+    process.run(DAY)
     retention = process.store.retention
-    retention.prune(before=process.time.now - 2 * DAY)
+    retention.prune(before=process.time.now - 3 * DAY)
     assert len(process.anchors) == 2 * SIZE
     retention.prune(before=process.time.now)
     assert process.anchors == process.active
@@ -367,6 +368,26 @@ def test_a_reported_change_of_the_judge_starts_a_round_and_new_baselines(new_pro
     assert rounds.differences == pytest.approx(np.zeros((1, SIZE)))
 
 
+def test_a_judge_whose_replies_name_several_models_keeps_its_baselines(
+    new_process: Callable[..., Process],
+) -> None:
+    """Baselines are replaced only if nearly all anchors of a round were scored by another model."""
+    process = new_process()
+    process.learn()
+    numbers = iter(range(100))
+
+    def rate(request: JudgeRequest) -> dict[str, float]:
+        process.judge.model = "fake-judge-2" if next(numbers) % 5 > 1 else "fake-judge"
+        return process.rate(request)
+
+    process.judge.first_token = rate
+    assert process.run(DAY) == SIZE
+    assert process.anchors == process.active
+    rounds = process.store.anchors.load_rounds(NAME)
+    assert rounds is not None
+    assert rounds.differences.shape == (1, 4)
+
+
 def test_a_drop_starts_at_most_one_extra_round_a_day(new_process: Callable[..., Process]) -> None:
     """The round is needed only if the last one is older than the start of the drop."""
     process = new_process()
@@ -381,9 +402,10 @@ def test_a_drop_starts_at_most_one_extra_round_a_day(new_process: Callable[..., 
         assert process.store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=alert)]))
 
     fire(process.time.now - MINUTE)
-    fire(process.time.now + MINUTE, scorer="faithfulness")
-    fire(process.time.now + MINUTE, kind="improvement")
     assert process.run(HOUR) == 0
+    fire(process.time.now - MINUTE, scorer="faithfulness")
+    fire(process.time.now - MINUTE, kind="improvement")
+    assert process.run() == 0
     fire(process.time.now - MINUTE)
     assert [process.run() for _ in range(2)] == [SIZE, 0]
     fire(process.time.now)

@@ -17,7 +17,7 @@ JUDGE: Final = "judge_since"
 """Key in a drop alert's details for how the anchors' scores changed since before the onset. Its ``round`` is None while
 no round is newer than the onset's interval."""
 EARLIER_ROUNDS: Final = 5
-"""Number of rounds before the onset whose mean is compared with the newest round."""
+"""Number of rounds before the onset whose mean is compared with the rounds since."""
 MIN_SHARE: Final = 0.5
 """Share of the drop that the judge has to explain. The rest would be smaller than what it explains."""
 
@@ -42,7 +42,9 @@ def check_judge(store: TrackingStore, alert: Alert) -> Alert:
     cause: Cause | None = alert.cause
     found: dict[str, Any] = {}
     if newest > earliest:
-        shift = _shift_since(rounds, sum(at <= earliest for at in rounds.started_at))
+        before, start = (sum(at <= end for at in rounds.started_at) for end in (earliest, latest))
+        # Comparing each new round alone would sooner or later find a change by chance.
+        shift = _compare(rounds, before, min(start, len(rounds.started_at) - 1))
         if shift is not None and alert.baseline is not None and alert.current is not None and shift.interval[1] < 0:
             found = {"size": shift.size, "interval": list(shift.interval)}
             cause = "judge_drift" if -shift.size > MIN_SHARE * (alert.baseline.mean - alert.current.mean) else cause
@@ -51,16 +53,15 @@ def check_judge(store: TrackingStore, alert: Alert) -> Alert:
     return replace(alert, cause=cause, details={**alert.details, JUDGE: found})
 
 
-def _shift_since(rounds: AnchorRounds, earlier: int) -> JudgeShift | None:
-    """Return how the newest round differs from the last ``earlier`` ones, or from the baselines if there are none."""
+def _compare(rounds: AnchorRounds, before: int, start: int) -> JudgeShift | None:
+    """Return how the rounds from ``start`` differ from the last of the ``before`` first ones, or from the baselines."""
     import numpy as np
 
     from germane.statistics import estimate_shift
 
-    rows = rounds.differences[max(0, earlier - EARLIER_ROUNDS) : earlier]
+    rows = rounds.differences[max(0, before - EARLIER_ROUNDS) : before]
     if not len(rows):
-        return estimate_shift(np.zeros(rows.shape[1]), rounds.differences[-1], rounds.baseline_counts)
+        return estimate_shift(np.zeros(rows.shape[1]), rounds.differences[start:], rounds.baseline_counts)
     counts = (~np.isnan(rows)).sum(axis=0).astype(float)
-    sums = np.nansum(rows, axis=0)
-    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
-    return estimate_shift(means, rounds.differences[-1], counts)
+    means = np.divide(np.nansum(rows, axis=0), counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return estimate_shift(means, rounds.differences[start:], counts)

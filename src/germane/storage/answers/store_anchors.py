@@ -31,6 +31,8 @@ MAX_SCORES_READ: Final = 20_000
 MAX_CANDIDATES: Final = 2_000
 RECENT_SCORES: Final = 20
 """Number of a scorer's newest scores whose most common fingerprint is the current one."""
+MIN_AGREEMENT: Final = 0.8
+"""Smallest share of a round's scores by another judge that starts new baselines. A gateway may use several models."""
 RoundCause = Literal["daily", "judge_changed", "drop"]
 _SPACING: Final = (sqrt(5) - 1) / 2
 """Successive multiples of this number, modulo 1, are evenly spread."""
@@ -351,7 +353,7 @@ def _close_round(connection: Connection, scorer: str, reason: str, now: datetime
 
 
 def _end_round(connection: Connection, scorer: str, number: int, now: datetime) -> None:
-    """Start new baselines after the last score of a round if most of its scores are by another judge.
+    """Start new baselines after the last score of a round if nearly all of its scores are by another judge.
 
     The retired rows keep the baselines by the old judge, and their scores in this round are by the new one.
     """
@@ -367,7 +369,7 @@ def _end_round(connection: Connection, scorer: str, number: int, now: datetime) 
         for row in scored
         if row.fingerprint == newest and row.baseline_fingerprint != newest and row.retired_at is None
     }
-    if 2 * count <= len(scored) or not changed:
+    if count < MIN_AGREEMENT * len(scored) or not changed:
         return
     new = {"scorer": scorer, "fingerprint": newest, "baseline_count": 1}
     connection.execute(update(anchor).where(anchor.c.id.in_(changed)).values(retired_at=now))
