@@ -106,11 +106,10 @@ def test_each_button_is_stored_with_the_name_of_the_person(own_page: TestClient,
     end = main_of(own_page, path)
     assert "This wave is complete" in end
     assert re.findall(r"<b>(\d+)</b>", end) == ["4", "1", "1", "0"]
-    for by, left, result in (("", 1, "undone"), ("", 1, "nothing"), ("Ada", 2, "undone")):
+    for by, left in (("", 1), ("", 1), ("Ada", 2)):
         response = submit_form(own_page, path, path, verdict="undo", by=by)
-        assert response.headers["location"] == f"{path}?result={result}"
+        assert (response.status_code, response.headers["location"]) == (303, path)
         assert own_seeded.draws.get_wave(wave.id).total.open == left
-    assert "Undone: this is the answer again." in main_of(own_page, f"{path}?result=undone")
     assert own_page.get(f"{path}?result=other").status_code == 400
 
 

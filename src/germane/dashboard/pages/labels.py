@@ -10,7 +10,6 @@ from starlette.responses import RedirectResponse, Response
 from germane import sanitize
 from germane.dashboard.pages.answers import DASHBOARD_USER
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.parameters import one_of
 from germane.dashboard.web.preferences import (
     VIEW_PARAMETERS,
     parse_moment,
@@ -29,7 +28,6 @@ COUNT: Final = 50
 """Number of answers that the button draws."""
 DEFAULT_WINDOW: Final = "30d"
 UNDO: Final = "undo"
-_RESULTS: Final = {"undone": "Undone: this is the answer again.", "nothing": "There is nothing to undo."}
 
 
 def label_waves(request: Request, context: InsightContext) -> Response:
@@ -67,7 +65,6 @@ def label_drawn(request: Request, context: InsightContext) -> Response:
         "exchange": next(iter(exchanges.values()), None),
         "display_name": stored_name(request),
         "count": COUNT,
-        "message": _RESULTS.get(request.query_params.get("result", ""), ""),
         "saveable": "",
     }
     return render(request, context, parse_view_params(request, context), "label.html", **content)
@@ -77,13 +74,13 @@ def settle_drawn(request: Request, context: InsightContext) -> Response:
     """Store what a person said about a drawn answer, or take back the last label, and redirect to the next answer."""
     wave, fields = _load_wave(request, context), form(request)
     verdict, user = fields.get("verdict", ""), submitted_name(request) or DASHBOARD_USER
-    if verdict == UNDO:
-        undone = context.store.draws.undo(wave.id, user=user)
-        return redirect_after_form(request, f"/labels/{wave.id}?result={'undone' if undone else 'nothing'}")
-    if verdict not in get_args(Verdict):
+    if verdict != UNDO and verdict not in get_args(Verdict):
         raise http_error(400, "The form contains no label.", "Go back and use one of the buttons.")
     with usage_errors_as_conflict("It may have been deleted. Open the page again to see the next answer."):
-        context.store.draws.settle(wave.id, fields.get("exchange_id", ""), cast(Verdict, verdict), user=user)
+        if verdict == UNDO:
+            context.store.draws.undo(wave.id, user=user)
+        else:
+            context.store.draws.settle(wave.id, fields.get("exchange_id", ""), cast(Verdict, verdict), user=user)
     return redirect_after_form(request, f"/labels/{wave.id}")
 
 
@@ -99,6 +96,6 @@ def _load_wave(request: Request, context: InsightContext) -> LabelWave:
 ROUTES: Final = (
     page_route("/labels", label_waves, parameters=VIEW_PARAMETERS),
     page_route("/labels/draw", draw_answers, methods=("POST",)),
-    page_route("/labels/{wave}", label_drawn, parameters=(*VIEW_PARAMETERS, one_of("result", _RESULTS))),
+    page_route("/labels/{wave}", label_drawn, parameters=VIEW_PARAMETERS),
     page_route("/labels/{wave}", settle_drawn, methods=("POST",)),
 )
