@@ -21,13 +21,13 @@ from germane.annotation import Feedback, mean_label
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.sanitize import clean_text
+from germane.storage.answers.detail import load_all_labels
 from germane.storage.archive.reader import open_exchanges
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import Conditions, count_rows, matching, within
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import EXCHANGES, MAX_IDS_PER_STATEMENT, batched
 from germane.storage.db.tables import exchange, feedback, label_draw, score
-from germane.storage.queue.feedback import LABELS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,36 +255,27 @@ class LabelDraws(StoreComponent):
 
     def list_labels(self, waves: Sequence[str]) -> list[DrawnLabel]:
         """Return the labels that were given in these waves, by wave and position. Other labels are ignored."""
-        draw = label_draw.c
+        draw, keys = label_draw.c, (score.c.exchange_id, score.c.scorer, score.c.fingerprint)
         query = select(label_draw).where(draw.wave.in_(waves)).order_by(draw.wave, draw.position)
+        labels, scores, found = dict[str, list[Feedback]](), dict[tuple[str, ...], Any](), list[DrawnLabel]()
         with self._database.read(snapshot=True) as connection:
             draws = connection.execute(query).mappings().all()
-            ids = dict.fromkeys(row["exchange_id"] for row in draws)
-            # Labels that were given after their answer was archived are in the database.
-            labels, scores = _load_labels(connection, list(ids)), dict[tuple[str, ...], Any]()
-            with open_exchanges(connection, ids) as sources:
-                for source, some in sources:
-                    labels += [] if source is connection else _load_labels(source, some)
-                    keys = (score.c.exchange_id, score.c.scorer, score.c.fingerprint)
+            with open_exchanges(connection, dict.fromkeys(row["exchange_id"] for row in draws)) as sources:
+                for source, ids in sources:
+                    labels |= load_all_labels(connection, source, ids)
                     wanted = select(*keys, score.c.value, score.c.started_at)
-                    wanted = wanted.where(is_one_of(keys[0], some, source.dialect.name))
+                    wanted = wanted.where(is_one_of(keys[0], ids, source.dialect.name))
                     scores |= {(row[0], row[1], row[2]): row for row in source.execute(wanted)}
-        given: dict[tuple[str | None, str], list[Feedback]] = {}
-        for label in sorted(labels, key=lambda one: (one.created_at, one.id)):
-            given.setdefault((label.wave, label.exchange_id), []).append(label)
-        return [
-            DrawnLabel(
-                **{name: row[name] for name in ("wave", "exchange_id", "service", "route", "probability")},
-                value=found and found.value,
-                answered_at=found and found.started_at,
-                label=mean_label(oldest_first),
-                by_person={label.user or "": label.score for label in oldest_first},
-                created_at=oldest_first[-1].created_at,
-            )
-            for row in draws
-            for found in [scores.get((row["exchange_id"], row["scorer"], row["fingerprint"]))]
-            if (oldest_first := given.get((row["wave"], row["exchange_id"])))
-        ]
+        for row in draws:
+            scored = scores.get((row["exchange_id"], row["scorer"], row["fingerprint"]))
+            own = [label for label in labels.get(row["exchange_id"], ()) if label.wave == row["wave"]]
+            if own:
+                drawn = {name: row[name] for name in ("wave", "exchange_id", "service", "route", "probability")}
+                drawn |= {"value": scored and scored.value, "answered_at": scored and scored.started_at}
+                people = {label.user or "": label.score for label in own}
+                latest = own[-1].created_at
+                found.append(DrawnLabel(**drawn, label=mean_label(own), by_person=people, created_at=latest))
+        return found
 
 
 class _SamplingFrame:
@@ -376,13 +367,6 @@ def _load_waves(connection: Connection, ids: Sequence[str]) -> dict[str, LabelWa
         counted = [DrawnCounts(**{name: row[name] for name in ("service", "route", *_STATES)}) for row in routes]
         waves[id_] = LabelWave(id=id_, routes=counted, **{name: routes[0][name] for name in names[1:6]})
     return waves
-
-
-def _load_labels(connection: Connection, ids: Sequence[str]) -> list[Feedback]:
-    """Return the labels of waves for some exchanges."""
-    of_exchanges = is_one_of(feedback.c.exchange_id, ids, connection.dialect.name)
-    query = select(*LABELS.selected).where(of_exchanges, feedback.c.wave.is_not(None))
-    return [LABELS.decode(row) for row in connection.execute(query).mappings()]
 
 
 def forget_person(connection: Connection, user: str) -> None:
