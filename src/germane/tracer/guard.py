@@ -159,7 +159,7 @@ def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
 
 
 def _is_raised_by_signal_handler(entries: Sequence[TracebackType]) -> bool:
-    """Return whether a traceback has the frame of a registered signal handler, or one called like it."""
+    """Return whether a traceback has the frame of a registered signal handler, or of a call like that of one."""
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     return any(entry.tb_frame.f_code in handlers or _takes_a_signal(entry.tb_frame) for entry in entries)
 

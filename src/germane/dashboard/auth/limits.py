@@ -38,9 +38,7 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self, send: Send) -> AsyncIterator[Send]:
-        """Acquire a slot, or raise HTTPException. The returned ``send`` releases it, so that slow clients do not occupy
-        it.
-        """
+        """Acquire a slot, or raise HTTPException. The returned ``send`` releases it for slow clients."""
         with anyio.move_on_after(self._max_wait) as waiting:
             await self._slots.acquire()
         if waiting.cancelled_caught:

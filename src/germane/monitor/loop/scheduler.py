@@ -140,9 +140,7 @@ class Scheduler:
         await asyncio.sleep(0)  # shutdown() schedules a callback on the loop
 
     def _reset(self) -> None:
-        """Reset the state to that before :meth:`start`, also in a forked child, which has no threads and arbitrary
-        locks.
-        """
+        """Reset the state to that before :meth:`start`, also in a forked child, whose locks are arbitrary."""
         # Keep references to the parent's objects, because collecting its loop here would also close it in the parent.
         self._inherited = dict(vars(self))
         self._lock = threading.Lock()

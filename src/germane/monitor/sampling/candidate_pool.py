@@ -123,7 +123,7 @@ class CandidatePool:
         self._exhausted_date: date | None = None
 
     def run_step(self) -> int:
-        """Select candidates, or skip a batch of unselected ones, in one transaction. Return their number."""
+        """Select candidates, or skip a batch of the others, in one transaction. Return the number of candidates."""
         text = self._store.pool.load_cursor(self.lease_holder[0])
         cursor = PoolCursor.from_json(text) if text else None
         if cursor is None or cursor.unselected is None:

@@ -160,9 +160,7 @@ class OpenAIJudge:
             raise
 
     def _estimate_cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Estimate a request's cost in US dollars at the price of the served or the configured model; 0 without a
-        price.
-        """
+        """Estimate a request's cost in US dollars at the price of the served or configured model, or else 0."""
         costs = (
             self._prices.request_cost(self.model, served, input_tokens, output_tokens)
             for served in (self._served_model, None)

@@ -152,7 +152,7 @@ class BaselineStore(StoreComponent):
     def activate_provisional(
         self, learning: BaselineVersion, found: Baseline, release: Release, *, holder: LeaseHolder | None = None
     ) -> BaselineVersion | None:
-        """Activate a provisional baseline, and continue learning as the returned version; None if it has ended."""
+        """Activate a provisional baseline, and continue learning as the returned version, if any."""
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return None

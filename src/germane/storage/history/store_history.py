@@ -103,7 +103,7 @@ class HistoryStore(StoreComponent):
             return leases.renew(connection, partition, is_partition(claimed.key), claimed.owner, until) == 1
 
     def release_partition(self, key: PartitionKey, *, owner_prefix: str) -> bool:
-        """Let any process claim a partition of a dead owner, by its prefix. Return whether one held it."""
+        """Release the partition of a dead owner, whose name has this prefix. Return whether such an owner held it."""
         with self._database.write() as connection:
             of_owner = and_(is_partition(key), partition.c.lease_owner.startswith(owner_prefix))
             released = leases.release(partition, of_owner, self._context.now(connection))

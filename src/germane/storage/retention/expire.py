@@ -121,9 +121,7 @@ def _lock_oldest(
 def _expire_exchanges(
     connection: Connection, process: str, rows: Sequence[RowMapping], now: datetime
 ) -> tuple[list[str], int]:
-    """Expire the pending tasks of exchanges. Return the ids of those without a task that runs or is locked, whose next
-    run will follow, and the number of expired tasks.
-    """
+    """Expire pending tasks. Return the ids of exchanges without a running or locked task, and the number of tasks."""
     exchanges = {row["id"]: row for row in rows}
     free, held = lock_tasks(connection, list(exchanges), open_only=True)
     open_tasks = [row for row in free if row["state"] in OPEN_STATES]
