@@ -184,3 +184,24 @@ def test_a_read_only_dashboard_shows_waves_without_forms(own_seeded: TrackingSto
             assert '<form method="post"' not in client.get(path).text
         assert "0 of 2" in client.get("/labels").text
         assert client.post("/labels/draw").status_code == 403
+
+
+def test_skipping_the_rest_finishes_a_wave_and_shows_the_number(
+    own_page: TestClient, own_seeded: TrackingStore
+) -> None:
+    """The answers that are left count as skipped. Before, no page shows a number."""
+    wave = draw(own_seeded, 40)
+    for given in range(25):
+        found = own_seeded.draws.next_answer(wave.id)
+        assert found is not None
+        own_seeded.draws.settle(wave.id, found[1], "answers" if given % 3 else "does_not")
+    path = f"/labels/{wave.id}"
+    assert "According to people" not in main_of(own_page, path)
+
+    submit_form(own_page, path, path, verdict="skip_rest", by="Ann")
+
+    assert own_seeded.draws.get_wave(wave.id).total == DrawnCounts(labeled=25, skipped=15)
+    number = r"According to people</dt><dd><b>0\.\d\d\u2013[01]\.\d\d</b>\s*<small>25 labels, "
+    assert re.search(number, main_of(own_page, path))
+    assert own_seeded.draws.undo(wave.id, user="Ann") is not None
+    assert "According to people" not in main_of(own_page, path)

@@ -159,7 +159,7 @@ def test_there_is_no_number_before_a_wave_is_finished_nor_with_fewer_than_twenty
     label_all(store, wave, stop=1)
     found = load_labeled_window(store)
     assert found is not None
-    assert (found.estimate, found.counts.open) == (None, 1)
+    assert (found.estimate, found.is_finished, found.counts.open) == (None, False, 1)
     assert people_sentence(found, VIEW) == (
         "According to people: labels in progress: 29 of 30, shop, 1 Mar; the number appears after the last one."
     )

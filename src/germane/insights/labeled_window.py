@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, reduce
+from itertools import combinations
+from math import isnan
 from operator import add
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 from germane.annotation import EXTERNAL_FINGERPRINT
+from germane.score import MIN_SAMPLES
 from germane.settings import SCORE_RULES
 from germane.storage import AnswerFilter, DrawnCounts, DrawnLabel, LabelWave, TrackingStore
 
@@ -54,15 +57,15 @@ class LabeledWindow:
     estimate: LabeledMean | None
     """None with fewer than 20 labels, and before the waves are finished: an estimate that people watch while they label
     tempts them to stop at a value that they like."""
+    is_finished: bool
+    """Whether no answer of the waves waits for a person."""
+    kappa: tuple[float, int] | None = None
+    """Cohen's kappa of the two people with the most labels in common, and the number of these; None with fewer than 20
+    such labels."""
     left_out: int = 0
     """Number of labels of answers from before a drift of the judge, which do not count."""
     last_label_at: datetime | None = None
     outdated: Outdated | None = None
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether no drawn answer waits for a person."""
-        return not self.counts.open
 
     @property
     def labels_to_halve(self) -> int | None:
@@ -107,11 +110,16 @@ def load_estimates(store: TrackingStore) -> list[LabeledWindow]:
 
 
 class _LabeledAnswers:
-    """The waves of one window with their labels, and the sums over its scores by service and route."""
+    """The waves of one window with their labels, and the sums over its scores by service and route.
+
+    If any wave is finished, the others do not count yet.
+    """
 
     def __init__(self, store: TrackingStore, waves: Sequence[LabelWave]) -> None:
-        self.drawn = [counts for wave in waves for counts in wave.routes]
-        self._store, self._waves, self._newest = store, waves, waves[-1]
+        finished = [wave for wave in waves if store.draws.next_answer(wave.id) is None]
+        self._is_finished, self._waves = bool(finished), finished or waves
+        self.drawn = [counts for wave in self._waves for counts in wave.routes]
+        self._store, self._newest = store, waves[-1]
         self._names = {"scorer": self._newest.scorer, "fingerprint": self._newest.fingerprint}
 
     @cached_property
@@ -163,7 +171,9 @@ class _LabeledAnswers:
             waves=[wave.id for wave in self._waves],
             counts=counts,
             n_scores=sum(one.n for one in sums.values()),
-            estimate=None if counts.open else _estimate(labels, sums),
+            is_finished=self._is_finished,
+            estimate=_estimate(labels, sums) if self._is_finished else None,
+            kappa=_kappa(labels),
             left_out=len(given) - len(labels),
             last_label_at=last,
             outdated=None if last is None else self._find_outdated(drawn, route, last),
@@ -216,6 +226,20 @@ def _estimate(labels: Iterable[DrawnLabel], sums: dict[Stratum, WeightedSums]) -
         for values in ([label.label for label in usable], [label.value for label in usable], weights)
     )
     return estimate_labeled_mean(y, f, v, reduce(add, sums.values())) if usable else None
+
+
+def _kappa(labels: Iterable[DrawnLabel]) -> tuple[float, int] | None:
+    pairs = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
+    for label in labels:
+        for first, second in combinations(sorted(label.by_person), 2):
+            pairs[first, second].append((label.by_person[first], label.by_person[second]))
+    most = max(pairs.values(), key=len, default=[])
+    if len(most) < MIN_SAMPLES:
+        return None
+    from germane.agreement import cohen_kappa
+
+    kappa = cohen_kappa(*zip(*most, strict=True))
+    return None if isnan(kappa) else (kappa, len(most))
 
 
 def label_weights(labels: Sequence[DrawnLabel], sums: dict[Stratum, WeightedSums]) -> Iterator[float]:

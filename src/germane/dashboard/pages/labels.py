@@ -21,13 +21,14 @@ from germane.dashboard.web.preferences import (
 from germane.dashboard.web.routing import http_error, page_route, root_of, usage_errors_as_conflict
 from germane.dashboard.web.templates import render
 from germane.errors import UsageError
-from germane.insights import WINDOWS, InsightContext, draw_wave
+from germane.insights import WINDOWS, InsightContext, draw_wave, load_labeled_window
 from germane.storage import LabelWave, Verdict
 
 COUNT: Final = 50
 """Number of answers that the button draws."""
 DEFAULT_WINDOW: Final = "30d"
 UNDO: Final = "undo"
+SKIP_REST: Final = "skip_rest"
 
 
 def label_waves(request: Request, context: InsightContext) -> Response:
@@ -60,8 +61,10 @@ def label_drawn(request: Request, context: InsightContext) -> Response:
     wave = _load_wave(request, context)
     following = context.store.draws.next_answer(wave.id)
     exchanges = context.store.answers.get_exchanges([] if following is None else [following[1]])
+    labeled = None if following else load_labeled_window(context.store, scorer=wave.scorer)
     content: dict[str, Any] = {
         "wave": wave,
+        "labeled": labeled if labeled is not None and wave.id in labeled.waves else None,
         "exchange": next(iter(exchanges.values()), None),
         "display_name": stored_name(request),
         "count": COUNT,
@@ -74,11 +77,13 @@ def settle_drawn(request: Request, context: InsightContext) -> Response:
     """Store what a person said about a drawn answer, or take back the last label, and redirect to the next answer."""
     wave, fields = _load_wave(request, context), form(request)
     verdict, user = fields.get("verdict", ""), submitted_name(request) or DASHBOARD_USER
-    if verdict != UNDO and verdict not in get_args(Verdict):
+    if verdict not in {UNDO, SKIP_REST, *get_args(Verdict)}:
         raise http_error(400, "The form contains no label.", "Go back and use one of the buttons.")
     with usage_errors_as_conflict("It may have been deleted. Open the page again to see the next answer."):
         if verdict == UNDO:
             context.store.draws.undo(wave.id, user=user)
+        elif verdict == SKIP_REST:
+            context.store.draws.skip_rest(wave.id, user=user)
         else:
             context.store.draws.settle(wave.id, fields.get("exchange_id", ""), cast(Verdict, verdict), user=user)
     return redirect_after_form(request, f"/labels/{wave.id}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from germane import sanitize
 from germane.insights.context import ViewParams
-from germane.insights.formatting import DateFormatter, format_interval
+from germane.insights.formatting import DateFormatter, format_interval, format_number
 from germane.insights.labeled_window import LabeledWindow
 from germane.score import MIN_SAMPLES
 
@@ -27,7 +27,7 @@ def people_basis(window: LabeledWindow, view: ViewParams) -> str:
         dates = f"{sanitize.line(names[0], 60) if len(names) == 1 else f'{len(names)} services'}, {dates}"
     if estimate is not None:
         return f"{sanitize.count_noun(estimate.n, 'label')}, {dates}; {window.n_scores:,} judge scores"
-    if counts.open:
+    if not window.is_finished:
         return f"labels in progress: {counts.settled} of {counts.size}, {dates}; the number appears after the last one"
     return f"not enough data ({sanitize.count_noun(counts.labeled, 'label')}, need {MIN_SAMPLES}; {dates})"
 
@@ -62,6 +62,8 @@ def people_notes(window: LabeledWindow) -> list[str]:
         if more is None
         else f"{more:,} more labels would halve the interval."
     )
+    if window.kappa is not None:
+        notes.append(f"Two people agree on {window.kappa[1]} answers with a kappa of {format_number(window.kappa[0])}.")
     missing = {"could not be judged": counts.cannot_tell, "skipped": counts.skipped, "erased": counts.erased}
     if any(missing.values()):
         listed = ", ".join(f"{count} {words}" for words, count in missing.items() if count)

@@ -239,6 +239,12 @@ class LabelDraws(StoreComponent):
             settled = update(label_draw).where(of_draw).values(state=state, settled_at=now, settled_by=person)
             connection.execute(settled)
 
+    def skip_rest(self, wave: str, *, user: str | None = None) -> None:
+        """Skip all open answers of a wave, so that it is finished. Nothing replaces them."""
+        with self._database.write() as connection:
+            settled = {"state": "skipped", "settled_at": self._context.now(connection), "settled_by": clean_text(user)}
+            connection.execute(update(label_draw).where(label_draw.c.wave == wave, _OPEN).values(settled))
+
     def undo(self, wave: str, *, user: str | None = None) -> str | None:
         """Take back what a person said last in a wave, and return the exchange's id; None if there is nothing."""
         draw, name = label_draw.c, clean_text(user)
