@@ -203,33 +203,21 @@ def delete_markers(connection: Connection, before: datetime) -> PruneResult:
 
 def delete_anchors(connection: Connection, before: datetime) -> PruneResult:
     """Delete anchors that were retired before a given time, with their scores."""
-    old = select(anchor.c.id).where(anchor.c.retired_at < before).order_by(anchor.c.id).limit(BATCH_ROWS)
-    ids = connection.execute(old).scalars().all()
-    if ids:
-        connection.execute(delete(anchor_score).where(anchor_score.c.anchor_id.in_(ids)))
-        connection.execute(delete(anchor).where(anchor.c.id.in_(ids)))
+    _delete_oldest(connection, anchor, anchor.c.retired_at, before, part=anchor_score.c.anchor_id)
     return PruneResult()
 
 
 def delete_alerts(connection: Connection, before: datetime) -> PruneResult:
     """Delete alerts that were resolved before a given time, with their events."""
-    old = select(alert.c.id).where(
-        alert.c.state == "resolved", alert.c.starts_at < before, alert.c.resolved_at < before
-    )
-    ids = connection.execute(old.order_by(alert.c.starts_at).limit(BATCH_ROWS)).scalars().all()
-    if not ids:
-        return PruneResult()
-    connection.execute(delete(alert_event).where(alert_event.c.alert_id.in_(ids)))
-    return PruneResult(alerts=connection.execute(delete(alert).where(alert.c.id.in_(ids))).rowcount)
+    resolved = (alert.c.state == "resolved", alert.c.resolved_at < before)
+    deleted = _delete_oldest(connection, alert, alert.c.starts_at, before, *resolved, part=alert_event.c.alert_id)
+    return PruneResult(alerts=deleted)
 
 
 def delete_notifications(connection: Connection, before: datetime) -> PruneResult:
     """Delete notifications older than ``before``."""
-    columns = delivery.c
-    old = select(columns.id).where(columns.kind == NOTIFICATION, columns.created_at < before)
-    old = old.order_by(columns.created_at).limit(BATCH_ROWS)
-    deleted = connection.execute(delete(delivery).where(columns.id.in_(old.scalar_subquery())))
-    return PruneResult(alerts=deleted.rowcount)
+    is_notification = delivery.c.kind == NOTIFICATION
+    return PruneResult(alerts=_delete_oldest(connection, delivery, delivery.c.created_at, before, is_notification))
 
 
 def delete_silences(connection: Connection, before: datetime) -> PruneResult:
@@ -239,14 +227,8 @@ def delete_silences(connection: Connection, before: datetime) -> PruneResult:
 
 def delete_workers(connection: Connection, now: datetime) -> PruneResult:
     """Delete workers that have not sent a heartbeat for a day, with their jobs."""
-    stopped = (
-        select(worker.c.id)
-        .where(worker.c.seen_at < now - WORKER_RETENTION)
-        .order_by(worker.c.seen_at)
-        .limit(BATCH_ROWS)
-    )
-    connection.execute(delete(job).where(job.c.process.in_(stopped.scalar_subquery())))
-    return PruneResult(workers=_delete_oldest(connection, worker, worker.c.seen_at, now - WORKER_RETENTION))
+    before = now - WORKER_RETENTION
+    return PruneResult(workers=_delete_oldest(connection, worker, worker.c.seen_at, before, part=job.c.process))
 
 
 def delete_budget_days(connection: Connection, before: datetime) -> PruneResult:
@@ -255,10 +237,16 @@ def delete_budget_days(connection: Connection, before: datetime) -> PruneResult:
     return PruneResult()
 
 
-def _delete_oldest(connection: Connection, table: Table, moment: Any, before: datetime) -> int:
+def _delete_oldest(
+    connection: Connection, table: Table, moment: Any, before: datetime, *conditions: Any, part: Any = None
+) -> int:
+    """Delete the oldest rows that meet the conditions, with the rows whose column ``part`` contains their key."""
     (key,) = table.primary_key.columns
-    old = select(key).where(moment < before).order_by(moment).limit(BATCH_ROWS)
-    return connection.execute(delete(table).where(key.in_(old.scalar_subquery()))).rowcount
+    old = select(key).where(moment < before, *conditions).order_by(moment).limit(BATCH_ROWS)
+    ids = connection.execute(old).scalars().all()
+    if ids and part is not None:
+        connection.execute(delete(part.table).where(part.in_(ids)))
+    return connection.execute(delete(table).where(key.in_(ids))).rowcount if ids else 0
 
 
 def delete_traces(connection: Connection, before: datetime) -> PruneResult:
