@@ -37,6 +37,14 @@ Call = Callable[..., Any]
 NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
 
 
+DRAW = {
+    "wave": "w1", "scorer": "a", "fingerprint": "f", "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z",
+    "drawn_at": "2026-01-02T00:00:00Z", "service": "s", "route": "r", "probability": 0.5, "position": 1,
+    "state": "open",
+}  # fmt: skip
+"""An answer's place in a wave, as in an export."""
+
+
 @pytest.fixture
 def full(database_url: str) -> Iterator[TrackingStore]:
     """A database of either kind with rows of every kind."""
@@ -246,6 +254,9 @@ def test_an_invalid_line_is_reported_with_its_number(
             {"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]},
             "feedback.score = 2.0 must be from 0 to 1",
         ),
+        ({"draws": [{**DRAW, "probability": 0}]}, "draw.probability = 0.0 must be from 1e-12 to 1"),
+        ({"draws": [{**DRAW, "state": "lost"}]}, "draw.state = 'lost' is not a state of a drawn answer"),
+        ({"draws": [{**DRAW, "exchange_id": "other"}]}, "unknown column draw.exchange_id"),
     ],
 )
 def test_invalid_content_of_an_export_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
