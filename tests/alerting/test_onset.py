@@ -155,12 +155,13 @@ def test_alerts_about_scoring_and_alerts_without_a_clear_drop_are_unchanged(made
         ({"labels": {"service": "shop", "scorer": SCORER, "route": "docs"}}, False),
         ({"labels": {"service": "desk", "scorer": SCORER, "route": "ask"}}, False),
         ({"fingerprint": "f2"}, False),
+        ({"labels": {"service": "shop", "scorer": "faithfulness", "route": "ask"}, "fingerprint": "f2"}, True),
         ({"onset_interval": None}, False),
         ({"onset_interval": (BEGAN - 2 * HOUR, BEGAN - 10 * MINUTE)}, False),
         ({"onset_interval": (BEGAN + MINUTE, BEGAN + HOUR)}, False),
     ],
 )
-def test_a_drop_that_two_rules_notice_has_one_onset(
+def test_a_drop_that_two_rules_or_scorers_notice_has_one_onset(
     made: TrackingStore, other: dict[str, Any], is_shared: bool
 ) -> None:
     """That is the one that was reported first, if the drop may have begun then."""

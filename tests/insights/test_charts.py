@@ -139,6 +139,14 @@ SPLITS = st.none() | st.builds(
 )
 
 
+@given(n=st.integers(1, 999_000_000), width=st.sampled_from([358, 1100]))
+def test_the_largest_number_of_scores_is_never_cut_off(n: int, width: int) -> None:
+    """It has two to four characters, for which there is space next to the bars of the smallest chart."""
+    (label,) = [text for text in draw_week([point(3, n=n)], width).itertext() if text.startswith("\u2264")]
+
+    assert re.fullmatch(r"\u2264\d+(\.\d)?[kM]?", label)
+
+
 @given(
     points=weeks(),
     markers=MARKS,

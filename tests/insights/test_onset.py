@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from html import unescape
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
 from tests.insights.incidents import NOW, Incident, incident
+from tests.insights.situations import drop_alert
 
 from germane.alerting import Onset
 from germane.cli.commands.alerts.show import format_alert
 from germane.cli.commands.report.data import load_report, load_verdict
 from germane.dashboard import create_app
 from germane.insights import WINDOWS, InsightContext, ViewParams, load_fleet
+from germane.insights.onset import explain_drop
 
 SIDES = {
     r"(?:just|\d+ \w+) after the deploy": "before",
@@ -91,3 +94,20 @@ def test_an_incident_has_one_onset_and_the_deploy_is_on_the_right_side(seeds: ra
             wrong |= {seed: each} if (each := problems(found)) else {}
     assert wrong == {}
     assert inside >= 0.9 * len(seeds)
+
+
+def test_a_drop_without_an_alert_has_the_onset_of_the_alert_of_another_scorer(tmp_path: Path) -> None:
+    """The page lists both, so that two times would read like two drops."""
+    with incident(2, migrated_file(tmp_path), tmp_path) as found:
+        context = InsightContext(store=found.store, settings=found.settings, now=lambda: NOW)
+        drop = load_fleet(context, ViewParams(window="", since=NOW, until=NOW), NOW).verdict.movements[0]
+        assert drop.situation.onset is not None
+        start, end = drop.situation.onset.bounds
+        labels = {"service": found.service, "scorer": "faithfulness", "route": found.route}
+        other = drop_alert(labels=labels, fingerprint="f9", onset=start, onset_interval=(start, end))
+        explained = explain_drop(context, replace(drop, situation=replace(drop.situation, alerts=[other])))
+
+    assert drop.alert is None
+    assert explained.onset is not None
+    assert (explained.onset.at, explained.onset.interval) == (start, (start, end))
+    assert start != drop.situation.onset.at

@@ -114,7 +114,8 @@ def add_onset(
 ) -> Alert:
     """Return an alert that fires with the onset of its drop. Without a clear drop, the detector's onset is kept.
 
-    Several rules may notice one drop. If it may have begun with that of another open alert, both have the same onset.
+    Several rules and scorers may notice one drop. If it may have begun with that of another open alert of its routes,
+    both have the same onset.
     """
     if alert.type not in SCORE_RULES or alert.scorer is None or alert.fingerprint is None:
         return alert
@@ -132,9 +133,11 @@ def add_onset(
     if found is None:
         return alert
     for other in others:
-        known, names = other.onset_interval, [(one.service, one.scorer, one.fingerprint) for one in (alert, other)]
-        is_same_place = names[0] == names[1] and (alert.route == other.route or None in {alert.route, other.route})
-        if is_same_place and known is not None and known[0] < found.bounds[1] and found.bounds[0] < known[1]:
+        known, same_routes = other.onset_interval, alert.route == other.route or None in {alert.route, other.route}
+        is_comparable = alert.scorer != other.scorer or alert.fingerprint == other.fingerprint
+        if alert.service != other.service or not same_routes or not is_comparable or known is None:
+            continue
+        if known[0] < found.bounds[1] and found.bounds[0] < known[1]:
             return replace(alert, onset=other.onset, onset_interval=known)
     return replace(alert, onset=found.at, onset_interval=found.interval)
 

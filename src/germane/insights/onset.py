@@ -25,7 +25,7 @@ def explain_drop(context: InsightContext, drop: Movement) -> Situation:
         onset=None if period is None else period.until, starts_at=context.now(), evaluated_at=context.now(),
     )  # fmt: skip
     if drop.alert is None or alert.onset is None:
-        alert = alerting.add_onset(context.store.trends, alert, lambda _: True)
+        alert = alerting.add_onset(context.store.trends, alert, lambda _: True, situation.alerts)
     if drop.alert is None and alert.onset_interval is None:
         return situation
     explained = explain_alert(context, alert)

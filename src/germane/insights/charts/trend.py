@@ -67,7 +67,7 @@ class Layout:
 WIDE: Final = Layout(left=36, right=86, font_size=15, rows=3, tick_width=84)
 
 
-NARROW: Final = Layout(left=30, right=44, font_size=13, rows=2, tick_width=62)
+NARROW: Final = Layout(left=30, right=57, font_size=13, rows=2, tick_width=62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,8 +411,8 @@ def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta, layout: La
     bars = [(point, (plot.bottom - plot.top) * (count / largest)) for point, count in counts.items() if largest]
     parts.append(draw_columns(bars, plot, bucket, "bar-n"))
     size_, unit = next(((size, unit) for size, unit in ((1_000_000, "M"), (1_000, "k")) if largest >= size), (1, ""))
-    compact = f"{largest / size_:.1f}".removesuffix(".0") + unit
-    text = fit_text(f"\u2264 {compact}", layout.right - 8, layout.font_size)
+    compact = f"{largest / size_:.{int(largest < 10 * size_)}f}".removesuffix(".0") + unit
+    text = fit_text(f"\u2264{compact}", layout.right - 8, layout.font_size)
     return concat(*parts, tag("text", text, x=plot.right + 6, y=plot.top + 10))
 
 

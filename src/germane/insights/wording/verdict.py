@@ -227,12 +227,8 @@ def _lead_values(verdict: Verdict, first: Movement) -> Values:
     if first.situation.route is not None or first.route is None:
         return {"lead": "", "title": title, "More": "More", "most": ""}
     total, word = sanitize.count_noun(verdict.n_routes, "route"), "worse" if verdict.is_worse else "better"
-    return {
-        "lead": f"{routes:,} of {total} got {word}: ",
-        "title": title[:1].lower() + title[1:],
-        "More": "more",
-        "most": " most" if len(verdict.movements) > 1 else "",
-    }
+    lead, most = f"{routes:,} of {total} got {word}: ", " most" if len(verdict.movements) > 1 else ""
+    return {"lead": lead, "title": title[:1].lower() + title[1:], "More": "more", "most": most}
 
 
 def _other_places(verdict: Verdict) -> Sentence | None:
