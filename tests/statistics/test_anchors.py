@@ -41,6 +41,15 @@ def test_a_stable_judge_has_not_changed(seed: int) -> None:
     assert find_judge_shift(differences(seed, 60), fives()) is None
 
 
+def test_few_anchors_raise_no_more_false_alerts() -> None:
+    """The errors of few baselines stay the same in all rounds, and do not look like a change."""
+    random, found = np.random.default_rng(0), 0
+    for _ in range(2000):
+        baselines = random.normal(0, 0.12, (5, 18)).mean(axis=0)
+        found += find_judge_shift(random.normal(0, 0.12, (25, 18)) - baselines, np.full(18, 5.0)) is not None
+    assert found <= 4
+
+
 @given(SEEDS, SIZES)
 def test_a_change_is_found_within_four_rounds(seed: int, size: float) -> None:
     """The first round after the change is known, and the interval is near the size of the change."""

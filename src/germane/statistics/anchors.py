@@ -22,7 +22,8 @@ from germane.statistics.estimate import t_quantile
 
 Floats = NDArray[np.float64]
 DEAD_BAND: Final = 0.02
-"""Mean difference from the baselines that is no change."""
+"""Mean difference from the baselines that is no change. With few anchors, the errors of their baselines are larger, so
+it is at least one standard error of a round."""
 ALLOWANCE: Final = 0.5
 """The allowance for noise in each round, in standard errors."""
 THRESHOLD: Final = 6.0
@@ -59,7 +60,8 @@ def find_judge_shift(differences: Floats, baseline_counts: Floats) -> JudgeShift
     means, errors = _weighted_means(differences, 1 / (1 + 1 / baseline_counts))
     for sign in (1, -1):
         total, since = 0.0, 0
-        steps = np.minimum(MAX_STEP, (sign * means - DEAD_BAND) / np.maximum(errors, _MIN_ERROR) - ALLOWANCE)
+        excess = sign * means - np.maximum(DEAD_BAND, errors)
+        steps = np.minimum(MAX_STEP, excess / np.maximum(errors, _MIN_ERROR) - ALLOWANCE)
         for number, step in enumerate(np.nan_to_num(steps).tolist()):
             since = since if total else number
             total = min(2 * THRESHOLD, max(0.0, total + step))  # a change that has passed is soon forgotten
