@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import pytest
 from starlette.testclient import TestClient
 from tests.cases import each
 from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import ROUTES, write_hostile_exchanges
+from tests.dashboard.page_client import open_dashboard, write_alert
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE, add_second_service
+from tests.insights.incidents import write
 
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import route_path
@@ -246,3 +249,23 @@ def test_routes_with_the_same_name_in_two_services_are_shown_separately(own_week
     assert own_page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
     assert own_page.get("/r/ask?service=mobile").text.count("data-points=") == 2
     assert own_page.get("/r/docs-search?service=mobile").text.count("data-points=") == 0
+
+
+def test_every_link_to_a_route_selects_its_service(store: TrackingStore) -> None:
+    """Without it, the page of a route whose name another service uses may be about that service."""
+    scores = [
+        (service, "ask", NOW - timedelta(hours=2 * age), 0.7) for age in range(80, 0, -1) for service in ("a", "b")
+    ]
+    write(store, Random(1), scores)
+    exchange = store.answers.worst(scorer="answer_relevancy", since=None, service="b", limit=1)[0].exchange
+    labels = {"service": "b", "scorer": "answer_relevancy", "route": "ask"}
+    write_alert(store, "drop", labels=labels, exchange_ids=(exchange.id,))
+    comparison = "/compare?service=b&since=2026-11-17T10:30"
+    expected = {path: {"a", "b"} for path in ("/", "/answers", "/worker")}
+    expected |= {path: {"b"} for path in (comparison, f"/a/{exchange.id}", "/alerts/drop")}
+
+    with open_dashboard(store) as client:
+        links = {path: re.findall(r'href="/r/ask([^"]*)"', client.get(path).text) for path in expected}
+
+    services = {path: {link.partition("service=")[2][:1] for link in found} for path, found in links.items()}
+    assert services == expected
