@@ -28,8 +28,9 @@ from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE, Seeded, 
 from tests.dashboard.seeding_traces import FASTAPI, FIRST_ID, OPENAI, add_watched_traces  # noqa: E402
 
 from germane.dashboard import create_app  # noqa: E402
+from germane.score import Score  # noqa: E402
 from germane.settings import Budget, Settings, load_settings  # noqa: E402
-from germane.storage import JobRun, JobRuns, RequestUsage, TrackingStore, WorkerHeartbeat  # noqa: E402
+from germane.storage import JobRun, JobRuns, LabelPopulation, RequestUsage, TrackingStore, WorkerHeartbeat  # noqa: E402
 from germane.web_server import WebServer  # noqa: E402
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -49,7 +50,7 @@ def open_drawer(page: Page) -> None:
     page.locator("dialog[open] article.answer").wait_for()
 
 
-def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
+def screens(seeded: Seeded, labeled: str) -> dict[str, tuple[str, Act | None]]:
     """Return the screens by image name: the path and the action to perform there."""
     return {
         "overview": ("/", None),
@@ -61,6 +62,7 @@ def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
         "alert": (f"/alerts/{seeded.open_alert}", None),
         "compare": ("/compare?by=prompt_version", None),
         "label": (f"/labels/{seeded.wave}", None),
+        "labels": (f"/labels/{labeled}", None),
         "worker": ("/worker", None),
     }
 
@@ -129,10 +131,10 @@ def pixels_of(page: Page, taken: bytes) -> np.ndarray:
     return np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)[:, :, :3]
 
 
-def take(browser: Browser, address: str, empty: str, capture_off: str, seeded: Seeded) -> None:
+def take(browser: Browser, address: str, empty: str, capture_off: str, seeded: Seeded, labeled: str) -> None:
     """Take all screenshots."""
     for theme in THEMES:
-        for name, (path, act) in screens(seeded).items():
+        for name, (path, act) in screens(seeded, labeled).items():
             with opened(browser, address, theme) as page:
                 take_screenshot(page, address + path, f"{name}-{theme}", act)
         with opened(browser, address, theme, NARROW) as page:
@@ -143,6 +145,37 @@ def take(browser: Browser, address: str, empty: str, capture_off: str, seeded: S
             take_screenshot(page, capture_off + "/worker", f"traces-{theme}")
         with opened(browser, capture_off, theme) as page:
             take_screenshot(page, capture_off + f"/traces/{FIRST_ID:032x}", f"trace-{theme}")
+
+
+def add_labels(store: TrackingStore) -> str:
+    """Let a person label 80 answers of the sample week, mostly as the judge scored them, and return the wave's id."""
+    draws, chance = store.draws, np.random.default_rng(7)
+    population = LabelPopulation(since=NOW - timedelta(days=5), until=NOW, scorer="answer_relevancy")
+    wave = draws.draw(population, 80, generator=chance)
+    while (found := draws.next_answer(wave.id)) is not None:
+        scores = {one.scorer: one.value or 0.0 for one in store.answers.get_scores([found[1]])[found[1]]}
+        seen = scores["answer_relevancy"] + chance.normal(-0.05, 0.15)
+        draws.settle(wave.id, found[1], "answers" if seen > 0.6 else "partly" if seen > 0.4 else "does_not", user="Ada")
+    return wave.id
+
+
+def add_anchors(place: str) -> None:
+    """Score the anchors in five rounds for their baselines, and in six more, once a day."""
+    days, chance = [NOW - timedelta(days=6)], np.random.default_rng(8)
+    with closing(TrackingStore(place, clock=lambda: days[0])) as store:
+        store.anchors.refill("answer_relevancy", 50, text_lifetime=timedelta(days=90))
+        for number in range(11):
+            days[0] = NOW - timedelta(days=max(0, 10 - number), hours=3)
+            store.anchors.start_round("answer_relevancy", "daily")
+            while (pending := store.anchors.next_pending("answer_relevancy")) is not None:
+                value = min(1.0, max(0.0, 0.7 + pending.id % 7 / 30 + chance.normal(0, 0.05)))
+                scored = Score(
+                    scorer="answer_relevancy",
+                    fingerprint=FINGERPRINTS["answer_relevancy"],
+                    value=value,
+                    judge="larch-2",
+                )
+                store.anchors.save_score("answer_relevancy", pending, scored)
 
 
 def add_unreadable_traces(store: TrackingStore) -> None:
@@ -193,6 +226,8 @@ def main() -> None:
         store.migrate()
         seeded = seed(store, NOW)
         add_usage(store)
+        labeled = add_labels(store)
+        add_anchors("sqlite:///week.db")
         link = "https://traces.example.com/{trace_id}"
         settings = load_settings(sample_rate=0.8, trace_url=link, base_url="http://127.0.0.1:9/v1", judge="larch-judge")
         address = stack.enter_context(served(settings, store))
@@ -204,7 +239,7 @@ def main() -> None:
         browser = stack.enter_context(sync_playwright()).chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]
         )
-        take(browser, address, empty, capture_off, seeded)
+        take(browser, address, empty, capture_off, seeded, labeled)
         browser.close()
     os.chdir(ROOT)
     shutil.rmtree(place)
