@@ -269,3 +269,16 @@ def test_every_link_to_a_route_selects_its_service(store: TrackingStore) -> None
 
     services = {path: {link.partition("service=")[2][:1] for link in found} for path, found in links.items()}
     assert services == expected
+
+
+def test_a_drop_that_has_recovered_is_no_change_in_a_direction(store: TrackingStore) -> None:
+    """The verdict says that the alert is still open."""
+    write(store, Random(1), [("a", "ask", NOW - timedelta(hours=age), 0.7) for age in range(170, 0, -1)])
+    labels = {"service": "a", "scorer": "answer_relevancy", "route": "ask"}
+    write_alert(store, "drop", labels=labels, state="recovering")
+
+    with open_dashboard(store) as client:
+        text = client.get("/").text
+
+    assert "the alert is still open but recovering" in text
+    assert "<b>0.00</b>" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -117,3 +118,28 @@ def test_a_drop_since_an_old_baseline_has_an_onset(context: InsightContext) -> N
         period = ComparisonPeriod(since=until - 4 * DAY, until=until)
         found = explain_drop(context, Movement(situation=replace(situation, reference_period=period), route="old"))
         assert (found.onset and found.onset.at) == expected
+
+
+def test_the_cause_of_a_drop_of_a_route_is_not_that_of_its_whole_service(tmp_path: Path) -> None:
+    """The alert is about both routes: one of them refuses more questions, and the answers of the other one drift."""
+    ages = [HOUR * number for number in range(150, 8, -1)] + [8 * HOUR * number / 40 for number in range(40, 0, -1)]
+    scores = []
+    for number, age in enumerate(ages):
+        chat, docs = (0.8, 0.8) if age > 8 * HOUR else (0.8 * (number % 2), 0.4)
+        noise = (number // 2 % 5 - 2) / 20
+        scores += [("shop", "chat", NOW - age, chat and chat + noise), ("shop", "docs", NOW - age, docs + noise)]
+    alert = Alert(
+        id="a1", key=alert_key("drop", LABELS), rule="drop", type="drop", labels={"service": "shop", "scorer": SCORER},
+        state="firing", fingerprint=FINGERPRINT, onset=BEGAN, onset_interval=(BEGAN - HOUR, BEGAN + HOUR / 2),
+        starts_at=BEGAN + HOUR, fired_at=BEGAN + HOUR, evaluated_at=NOW,
+    )  # fmt: skip
+    with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path)}", clock=lambda: NOW)) as store:
+        write(store, Random(1), scores)
+        context = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW)
+        situation = load_fleet(context, view("24h"), NOW).situations[0]
+        drops = [Movement(situation=situation, route=route, alert=alert) for route in ("chat", "docs")]
+        explained = [explain_drop(context, drop) for drop in drops]
+
+    causes = [one.explained.cause for one in explained if one.explained is not None]
+    assert causes == ["refusals_rising", "answers_drifting"]
+    assert [one.onset.at for one in explained if one.onset is not None] == [BEGAN, BEGAN]

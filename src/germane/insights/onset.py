@@ -28,6 +28,8 @@ def explain_drop(context: InsightContext, drop: Movement) -> Situation:
         alert = alerting.add_onset(context.store.trends, alert, lambda _: True, situation.alerts)
     if drop.alert is None and alert.onset_interval is None:
         return situation
+    if drop.route is not None:  # the cause of a drop of the service may not be that of the drop of this route
+        alert = replace(alert, labels={**alert.labels, "route": drop.route})
     explained = explain_alert(context, alert)
     onset, deploy = alerting.onset_of(explained), explained.details.get(alerting.DEPLOY) or {}
     return replace(situation, onset=onset and replace(onset, deploy=deploy.get("words")), explained=explained)
