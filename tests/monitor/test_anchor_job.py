@@ -386,6 +386,34 @@ def test_a_judge_whose_replies_name_several_models_keeps_its_baselines(
     rounds = process.store.anchors.load_rounds(NAME)
     assert rounds is not None
     assert rounds.differences.shape == (1, 4)
+    assert process.store.anchors.load_change(NAME) is None
+
+
+def test_a_return_to_the_last_judge_is_a_change_of_its_own(new_process: Callable[..., Process]) -> None:
+    """Its time is that of the return, not of the first score by this judge. A mixed round does not hide it."""
+    process = new_process()
+    process.learn()
+    process.judge.model = "fake-judge-2"
+    process.run(DAY)
+    numbers = iter(range(SIZE))
+
+    def rate(request: JudgeRequest) -> dict[str, float]:
+        process.judge.model = "fake-judge-2" if next(numbers, SIZE) < 3 else "fake-judge"
+        return process.rate(request)
+
+    process.judge.first_token = rate
+    process.run(DAY)
+    there = process.store.anchors.load_change(NAME)
+    process.run(DAY)
+    returned = process.time.now
+    process.run(DAY)
+    back = process.store.anchors.load_change(NAME)
+
+    assert there is not None
+    assert back is not None
+    assert (there.judges, back.judges) == (("fake-judge", "fake-judge-2"), ("fake-judge-2", "fake-judge"))
+    assert back.fingerprints == there.fingerprints[::-1]
+    assert back.at == returned
 
 
 def test_a_drop_starts_at_most_one_extra_round_a_day(new_process: Callable[..., Process]) -> None:

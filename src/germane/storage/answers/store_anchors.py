@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from math import sqrt
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
 from sqlalchemy import ColumnElement, Connection, Subquery, and_, func, insert, select, update
@@ -211,17 +213,28 @@ class AnchorStore(StoreComponent):
             connection.execute(update(anchor).where(*_active(scorer)).values(retired_at=now))
 
     def load_change(self, scorer: str) -> ReportedChange | None:
-        """Return the newest change of the judge; None if all rounds have one fingerprint."""
-        first, last = func.min(anchor_score.c.started_at), func.max(anchor_score.c.round)
-        names = (anchor_score.c.fingerprint, func.max(anchor_score.c.judge), first)
-        query = select(*names).join(anchor, anchor.c.id == anchor_score.c.anchor_id)
-        query = query.where(anchor.c.scorer == scorer, anchor_score.c.value.is_not(None))
+        """Return the newest change of the judge; None if nearly all scores of each round have the same fingerprint.
+
+        Rounds with a mixture of fingerprints, as from a gateway that uses several models, are ignored.
+        """
+        names = (anchor_score.c.round, anchor_score.c.fingerprint)
+        first, judge = func.min(anchor_score.c.started_at), func.max(anchor_score.c.judge)
+        query = select(*names, first.label("at"), judge.label("judge"), func.count().label("n"))
+        query = query.join_from(anchor_score, anchor, anchor.c.id == anchor_score.c.anchor_id)
+        query = query.where(anchor.c.scorer == scorer, anchor_score.c.value.is_not(None)).group_by(*names)
         with self._database.read() as connection:
-            rows = connection.execute(query.group_by(names[0]).order_by(last.desc()).limit(2)).all()
-        if len(rows) < 2:
-            return None
-        (new, judge, at), (old, old_judge, _) = rows
-        return ReportedChange(fingerprints=(old, new), judges=(old_judge, judge), at=at)
+            rows = connection.execute(query.order_by(names[0].desc())).all()
+        new = None
+        for _, of_round in groupby(rows, key=attrgetter("round")):
+            found = list(of_round)
+            main = max(found, key=attrgetter("n"))
+            if main.n < MIN_AGREEMENT * sum(row.n for row in found):
+                continue
+            if new is not None and main.fingerprint != new.fingerprint:
+                fingerprints, judges = (main.fingerprint, new.fingerprint), (main.judge, new.judge)
+                return ReportedChange(fingerprints=fingerprints, judges=judges, at=new.at)
+            new = main
+        return None
 
     def load_pairs(self, scorer: str, old: str, new: str) -> AnchorPairs | None:
         """Return the anchors with a baseline by ``old`` and scores by ``new``; None during a round."""
