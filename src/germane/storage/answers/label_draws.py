@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, case, delete, exists, func, insert, select, text, update
+from sqlalchemy import Connection, and_, case, delete, exists, func, insert, or_, select, text, update
 
 from germane.annotation import Feedback, mean_label
 from germane.errors import UsageError
@@ -248,12 +248,16 @@ class LabelDraws(StoreComponent):
     def undo(self, wave: str, *, user: str | None = None) -> str | None:
         """Take back what a person said last in a wave, and return the exchange's id; None if there is nothing."""
         draw, name = label_draw.c, clean_text(user)
-        settled = select(draw.exchange_id).where(draw.wave == wave, draw.settled_by.is_not_distinct_from(name), ~_OPEN)
-        last = settled.order_by(draw.settled_at.desc(), draw.position.desc()).limit(1).with_for_update()
+        settled = and_(draw.settled_by.is_not_distinct_from(name), ~_OPEN)
+        own = (feedback.c.wave == wave, feedback.c.user.is_not_distinct_from(name))
+        labeled = and_(feedback.c.exchange_id == draw.exchange_id, *own)  # others may settle it later
+        said = select(draw.exchange_id).outerjoin(feedback, labeled).where(draw.wave == wave)
+        said = said.where(or_(settled, feedback.c.id.is_not(None)))
+        at = case((settled, draw.settled_at), else_=feedback.c.created_at)
+        last = said.order_by(at.desc(), draw.position.desc()).limit(1).with_for_update(of=label_draw)
         reopened = {"state": case((_HAS_LABEL, "labeled"), else_="open"), "settled_at": None, "settled_by": None}
         with self._database.write() as connection:
             exchange_id: str | None = connection.execute(last).scalar()
-            own = (feedback.c.wave == wave, feedback.c.user.is_not_distinct_from(name))
             connection.execute(delete(feedback).where(feedback.c.exchange_id == exchange_id, *own))
             of_draw = (draw.wave == wave, draw.exchange_id == exchange_id)
             connection.execute(update(label_draw).where(*of_draw).values(reopened))
