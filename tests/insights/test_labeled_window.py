@@ -83,7 +83,8 @@ def expected(
         ).all()
         labels = connection.execute(
             text(
-                "SELECT d.route, d.exchange_id, f.score AS y, s.value AS f FROM label_draw d "
+                "SELECT d.route, d.exchange_id, d.wave, d.probability, s.sampling_probability, "
+                "f.score AS y, s.value AS f FROM label_draw d "
                 "JOIN feedback f ON f.wave = d.wave AND f.exchange_id = d.exchange_id "
                 "JOIN score s ON s.exchange_id = d.exchange_id"
             )
@@ -94,7 +95,14 @@ def expected(
     values = np.array([one.value for one in scores if one.route in routes])
     judge = float(w @ values / w.sum())
     answers = {route: sum(1 / one.sampling_probability for one in scores if one.route == route) for route in routes}
-    v = np.array([answers[one.route] / sum(other.route == one.route for other in labels) for one in labels])
+    chances = {(one.wave, one.route): one.probability for one in labels}  # no answer here is certain to be drawn
+
+    def weight(one: Any) -> float:
+        s = float(one.sampling_probability)
+        return 1 / (s * (1 - math.prod(1 - chances.get((wave.id, one.route), 0.0) / s for wave in waves)))
+
+    totals = {route: sum(weight(one) for one in labels if one.route == route) for route in routes}
+    v = np.array([answers[one.route] * weight(one) / totals[one.route] for one in labels])
     v /= v.sum()
     y, f = (np.array([getattr(one, name) for one in labels]) for name in "yf")
     y0, f0 = float(v @ y), float(v @ f)
@@ -122,8 +130,8 @@ def test_the_number_is_that_of_the_formula(store: TrackingStore, route: str | No
     assert (found.counts.skipped, found.n_scores) == ((7, 400) if route is None else (found.counts.skipped, 300))
 
 
-def test_a_second_wave_adds_labels_with_the_same_weight(store: TrackingStore) -> None:
-    """Each answer of a route had the same chance to be in either wave."""
+def test_a_second_wave_adds_labels_with_nearly_the_same_weight(store: TrackingStore) -> None:
+    """Each answer of a route that was not in the first wave had the same chance to be in the second one."""
     first = draw(store, 40)
     label_all(store, first)
     second = draw(store, 80, seed=2)
@@ -135,6 +143,42 @@ def test_a_second_wave_adds_labels_with_the_same_weight(store: TrackingStore) ->
     assert found.estimate is not None
     assert (set(found.waves), found.estimate.n) == ({first.id, second.id}, 120)
     assert found.estimate.mean == pytest.approx(expected(store, [first, second], ("ask", "find"))[0], abs=1e-9)
+
+
+def test_waves_of_all_answers_yield_their_mean_label(store: TrackingStore) -> None:
+    """The more waves, the closer is the number to the truth, also if suspicious answers are scored more often."""
+    for seed, size in enumerate((150, 100, 100, 50)):
+        label_all(store, draw(store, size, seed=seed))
+    with transaction(store, read_only=True) as connection:
+        rows = connection.execute(select(score.c.exchange_id, score.c.sampling_probability)).all()
+
+    found = load_labeled_window(store)
+
+    assert found is not None
+    assert found.estimate is not None
+    weights = [1 / row.sampling_probability for row in rows]
+    assert found.estimate.mean == pytest.approx(np.average([truth(row.exchange_id) for row in rows], weights=weights))
+
+
+def test_the_line_says_which_labels_do_not_count(store: TrackingStore) -> None:
+    """Not even if they are so many that there is no number."""
+    label_all(store, draw(store, 40))
+    fire(store, "judge_drift", timedelta(minutes=5), onset=NOON - timedelta(seconds=1))
+    drifted = load_labeled_window(store)
+    with transaction(store) as connection:
+        connection.execute(update(score).values(fingerprint="f2"))
+    replaced = load_labeled_window(store)
+
+    assert drifted is not None
+    assert replaced is not None
+    assert people_sentence(drifted, VIEW) == (
+        "According to people: not enough data (0 labels, need 20; shop, 1 Mar). "
+        "40 labels from before a drift of the judge do not count."
+    )
+    assert people_sentence(replaced, VIEW) == (
+        "According to people: not enough data (0 labels, need 20; shop, 1 Mar). "
+        "40 labels whose scores were replaced or deleted do not count."
+    )
 
 
 def test_unasked_labels_and_erased_texts_change_no_digit(store: TrackingStore) -> None:
@@ -210,7 +254,7 @@ def test_answers_from_before_a_drift_of_the_judge_leave_the_estimate(store: Trac
     label_all(store, wave)
     with transaction(store, read_only=True) as connection:
         times = [one.started_at for one in connection.execute(select(score.c.started_at)).all()]
-    drift = sorted(times)[len(times) // 2]
+    drift = sorted(times)[len(times) // 4]  # enough labels are left on either side of the middle
     fire(store, "judge_drift", timedelta(minutes=5), onset=drift)
 
     found = load_labeled_window(store)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, reduce
 from itertools import combinations
-from math import isnan
+from math import isnan, prod
 from operator import add
-from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 from germane.annotation import EXTERNAL_FINGERPRINT
@@ -64,6 +63,8 @@ class LabeledWindow:
     such labels."""
     left_out: int = 0
     """Number of labels of answers from before a drift of the judge, which do not count."""
+    replaced: int = 0
+    """Number of labels of answers whose scores have been replaced or deleted, which do not count."""
     last_label_at: datetime | None = None
     outdated: Outdated | None = None
 
@@ -175,6 +176,7 @@ class _LabeledAnswers:
             estimate=_estimate(labels, sums) if self._is_finished else None,
             kappa=_kappa(labels),
             left_out=len(given) - len(labels),
+            replaced=sum(label.value is None for label in labels),
             last_label_at=last,
             outdated=None if last is None else self._find_outdated(drawn, route, last),
         )
@@ -245,14 +247,18 @@ def _kappa(labels: Iterable[DrawnLabel]) -> tuple[float, int] | None:
 def label_weights(labels: Sequence[DrawnLabel], sums: dict[Stratum, WeightedSums]) -> Iterator[float]:
     """Yield the number of answers for which each label stands.
 
-    Within a route, all answers had the same chance of being drawn, except those that were certain to be drawn. A second
-    wave does not change this, and an answer that was skipped is as if it had not been drawn.
+    Within a route, all answers of a wave had the same chance of being scored and drawn, except those that were certain
+    to be drawn. A wave contains no answer of an earlier one, so after many of them, the chances differ. An answer that
+    was skipped is as if it had not been drawn.
     """
-    chances = defaultdict[tuple[str, Stratum], list[float]](list)
+    chances = defaultdict[Stratum, dict[str, float]](dict)
     for label in labels:
-        chances[label.wave, (label.service, label.route)].append(label.probability)
-    typical = {key: median(found) for key, found in chances.items()}
-    relative = [typical[label.wave, (label.service, label.route)] / label.probability for label in labels]
+        of_waves = chances[label.service, label.route]
+        of_waves[label.wave] = max(of_waves.get(label.wave, 0.0), label.probability)
+    relative = []
+    for label in labels:
+        scored, of_waves = label.sampling_probability, chances[label.service, label.route]
+        relative.append(1 / scored / (1 - prod(1 - min(1.0, chance / scored) for chance in of_waves.values())))
     totals = defaultdict[Stratum, float](float)
     for label, weight in zip(labels, relative, strict=True):
         totals[label.service, label.route] += weight

@@ -29,29 +29,30 @@ def people_basis(window: LabeledWindow, view: ViewParams) -> str:
         return f"{sanitize.count_noun(estimate.n, 'label')}, {dates}; {window.n_scores:,} judge scores"
     if not window.is_finished:
         return f"labels in progress: {counts.settled} of {counts.size}, {dates}; the number appears after the last one"
-    return f"not enough data ({sanitize.count_noun(counts.labeled, 'label')}, need {MIN_SAMPLES}; {dates})"
+    usable = sanitize.count_noun(counts.labeled - window.left_out - window.replaced, "label")
+    return f"not enough data ({usable}, need {MIN_SAMPLES}; {dates})"
 
 
 def people_sentence(window: LabeledWindow, view: ViewParams) -> str:
     """Return the interval of the mean label with its basis and its notes."""
     basis = people_basis(window, view)
-    if window.estimate is None:
-        return f"According to people: {basis}."
-    return " ".join(
-        [f"According to people {format_interval(window.estimate.interval)} ({basis}).", *people_notes(window)]
-    )
+    stated = f" {format_interval(window.estimate.interval)} ({basis})." if window.estimate else f": {basis}."
+    return " ".join([f"According to people{stated}", *people_notes(window)])
 
 
 def people_notes(window: LabeledWindow) -> list[str]:
-    """Return sentences on how sure the estimate is, and on whether it still holds."""
+    """Return sentences on labels that do not count, on how sure the estimate is, and on whether it still holds."""
     estimate, counts = window.estimate, window.counts
+    notes = [
+        f"{sanitize.count_noun(count, 'label')} {reason} {'does' if count == 1 else 'do'} not count."
+        for count, reason in (
+            (window.left_out, "from before a drift of the judge"),
+            (window.replaced, "whose scores were replaced or deleted"),
+        )
+        if count
+    ]
     if estimate is None:
-        return []
-    notes = []
-    if window.left_out:
-        verb = "does" if window.left_out == 1 else "do"
-        labels = sanitize.count_noun(window.left_out, "label")
-        notes.append(f"{labels} from before a drift of the judge {verb} not count.")
+        return notes
     notes += [] if window.outdated is None else [OUTDATED[window.outdated]]
     if estimate.is_widened:
         rare = "bad" if estimate.few_low else "good"

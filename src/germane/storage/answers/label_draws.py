@@ -118,7 +118,9 @@ class DrawnLabel:
     service: str
     route: str
     probability: float
-    """Probability that this answer was scored and then drawn. Those of several waves of one window add up."""
+    """Probability that this answer was scored and then drawn in this wave."""
+    sampling_probability: float
+    """Probability that it was scored."""
     value: float | None
     """The judge's score. None if it has been deleted, or replaced by a score with another fingerprint."""
     answered_at: datetime | None
@@ -273,7 +275,7 @@ class LabelDraws(StoreComponent):
             with open_exchanges(connection, dict.fromkeys(row["exchange_id"] for row in draws)) as sources:
                 for source, ids in sources:
                     labels |= load_all_labels(connection, source, ids)
-                    wanted = select(*keys, score.c.value, score.c.started_at)
+                    wanted = select(*keys, score.c.value, score.c.started_at, score.c.sampling_probability)
                     wanted = wanted.where(is_one_of(keys[0], ids, source.dialect.name))
                     scores |= {(row[0], row[1], row[2]): row for row in source.execute(wanted)}
         for row in draws:
@@ -282,6 +284,7 @@ class LabelDraws(StoreComponent):
             if own:
                 drawn = {name: row[name] for name in ("wave", "exchange_id", "service", "route", "probability")}
                 drawn |= {"value": scored and scored.value, "answered_at": scored and scored.started_at}
+                drawn["sampling_probability"] = (scored and scored.sampling_probability) or 1.0
                 people = {label.user or "": label.score for label in own}
                 latest = own[-1].created_at
                 found.append(DrawnLabel(**drawn, label=mean_label(own), by_person=people, created_at=latest))
