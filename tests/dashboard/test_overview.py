@@ -556,7 +556,7 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_routes(own_week:
 
     load_shown(own_week.store)
 
-    assert len(asked) <= 125
+    assert len(asked) <= 130
 
 
 def test_the_list_of_other_routes_is_short(tmp_path: Path) -> None:

@@ -242,6 +242,7 @@ def test_an_alert_about_a_whole_service_is_the_alert_about_its_routes_that_fell(
     found, *on_routes = map(build_verdict, (situation, *of_route))
 
     assert found.routes == ("docs-search", "ask")
+    assert [move.alert for move in found.movements] == [shared_drop_alert(), None]
     assert [verdict.alerts for verdict in (found, *on_routes)] == [(shared_drop_alert(),)] * 3
     assert not any(verdict.lacks_alert for verdict in on_routes)
 
