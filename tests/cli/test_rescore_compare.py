@@ -110,6 +110,19 @@ def test_with_few_answers_there_is_no_shift(
     assert "Not enough data (n=19, need 20)." in ended.out
 
 
+def test_a_judge_that_always_gives_the_same_score_has_no_rank_correlation(
+    call: Call, judge: FakeJudge, store: TrackingStore, answers: list[Exchange]
+) -> None:
+    for exchange in answers[::2]:
+        label(store, exchange, 1.0)
+    judge.replies = lambda _: "3"
+
+    assert call(*COMPARE, "--json").content["rank_correlation"] is None
+    ended = call(*COMPARE)
+    assert "Rank correlation of both" not in ended.out
+    assert "Agreement of the new judge with people on 43 answers: too few labels, or equal labels" in ended.out
+
+
 @pytest.mark.parametrize(
     "given", [("--compare",), ("--judge", "strict"), ("--compare", "--judge", "strict", "--below", "0.5")], ids=" ".join
 )

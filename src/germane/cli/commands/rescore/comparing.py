@@ -66,7 +66,7 @@ class JudgeComparison:
     routes: Sequence[RouteShift]
     """Most answers first."""
     rank_correlation: BootstrapInterval | None
-    """Spearman's rank correlation of both judges' scores; None with fewer than 20 answers."""
+    """Spearman's rank correlation of both judges' scores; None with fewer than 20 answers or if a judge's are equal."""
     agreement: Sequence[MetricAgreement]
     """Agreement with human labels, of the current and the other judge on the same answers; empty without labels."""
     cost_per_thousand: tuple[float | None, float | None]
@@ -165,7 +165,7 @@ def _compare(
         return RouteShift(route=route, n=int(chosen.sum()), now=next(means), new=next(means), shift=measure(chosen))
 
     common = [id_ for id_ in now if new[id_].value is not None]
-    correlation = bootstrap_interval(spearman, range(len(pairs)), labels=before, scores=after) if pairs else None
+    has_ranks = len(pairs) >= MIN_SAMPLES and min(np.ptp(before), np.ptp(after)) > 0
     return JudgeComparison(
         scorer=scorer,
         judge=judge,
@@ -173,7 +173,9 @@ def _compare(
         failed=sum(score.value is None for score in new.values()),
         shift=measure(np.ones(len(pairs), dtype=np.bool_)),
         routes=sorted(map(of_route, sorted(set(routes))), key=lambda one: -one.n),
-        rank_correlation=correlation if len(pairs) >= MIN_SAMPLES else None,
+        rank_correlation=(
+            bootstrap_interval(spearman, range(len(pairs)), labels=before, scores=after) if has_ranks else None
+        ),
         # Fingerprints of the current judge may differ, such as after a change of the prompt.
         agreement=[one for scores in (now, new) for one in _agreement(labeled, {id_: scores[id_] for id_ in common})],
         cost_per_thousand=(_cost(now.values()), _cost(new.values())),
@@ -222,7 +224,7 @@ def _print(found: JudgeComparison) -> None:
         click.echo("Agreement with people: no labels yet. Draw answers to label with: germane labels draw")
     for name, agreement in zip(("current judge", "new judge"), found.agreement, strict=False):
         with_labels = (
-            "not enough labels"
+            "too few labels, or equal labels or scores"
             if agreement.spearman is None
             else (
                 f"rank correlation {agreement.spearman.value:.2f} "
