@@ -27,7 +27,7 @@ from germane.settings import load_settings
 from germane.statistics import t_quantile
 from germane.storage import AlertTransaction, LabelWave, TrackingStore
 from germane.storage.counts import dirty_hours
-from germane.storage.db.tables import score
+from germane.storage.db.tables import label_draw, score
 from germane.testing import transaction
 
 VIEW = ViewParams(window="24h", since=NOON - timedelta(days=1), until=NOON)
@@ -302,3 +302,25 @@ def test_pages_report_and_metrics_state_the_number_with_its_basis(store: Trackin
     means = {one.labels["route"]: one.value for one in families["germane_people_mean"].samples}
     assert means == {(window.route or ""): window.estimate.mean for window in load_estimates(store) if window.estimate}
     assert means[""] == found.estimate.mean
+
+
+def test_pages_and_the_report_state_the_number_of_the_same_scorer(store: TrackingStore) -> None:
+    """Not that of the scorer for which answers were drawn last."""
+    label_all(store, draw(store, 100))
+    exchanges = add_scored(store, [1.0] * 60, scorer="faithfulness")
+    with transaction(store) as connection:
+        dirty_hours.mark_dirty(connection, [one.started_at for one in exchanges])
+        connection.execute(update(label_draw).values(drawn_at=NOON - timedelta(minutes=1)))
+    population = replace(ALL, scorer="faithfulness")
+    label_all(store, store.draws.draw(population, 60, generator=np.random.default_rng(2)))
+    newest = load_labeled_window(store)
+    app = create_app(load_settings(database="sqlite://"), store=store, now=lambda: NOON)
+
+    report = load_report(store, NOON - timedelta(days=1), NOON, service=None, route=None)
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as client:
+        page = client.get("/?window=24h").text
+
+    assert newest is not None
+    assert report.labeled is not None
+    assert (newest.scorer, report.labeled.scorer) == ("faithfulness", "relevancy")
+    assert "<small>100 labels, 1 Mar; 400 judge scores</small>" in page

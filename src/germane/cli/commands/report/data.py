@@ -171,7 +171,9 @@ def load_report(
         backlog=store.backlog.load_outstanding(),
         learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
         judge_changes=list(recent_changes(store, now)),
-        labeled=load_labeled_window(store, service=service, route=route),
+        labeled=load_labeled_window(
+            store, scorer=choose_scorer([one for one in summaries if one.newest]), service=service, route=route
+        ),
     )
 
 
