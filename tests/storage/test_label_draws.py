@@ -18,7 +18,7 @@ from tests.storage.archive_templates import Copy
 from tests.storage.archiving import archive
 from tests.storage.conftest import ELEVEN, an_exchange
 
-from germane.annotation import Feedback
+from germane.annotation import EXTERNAL_FINGERPRINT, Feedback
 from germane.errors import UsageError
 from germane.exchange import Exchange, new_exchange_id
 from germane.storage import DrawnCounts, LabelPopulation, LabelWave, TrackingStore
@@ -142,6 +142,8 @@ def test_only_scores_of_one_scorer_with_the_newest_fingerprint_are_drawn(store: 
     other = add_scored(store, [1.0], service="support", route="find", started_at=NOON - timedelta(minutes=5))
     add_scored(store, [1.0], started_at=NOON)
     add_scored(store, [1.0], started_at=SINCE - timedelta(seconds=1))
+    add_scored(store, [1.0], started_at=NOON - timedelta(minutes=1), fingerprint=EXTERNAL_FINGERPRINT)
+    external = add_scored(store, [1.0], scorer="clicks", fingerprint=EXTERNAL_FINGERPRINT)
 
     wave = store.draws.draw(ALL, 50)
     assert drawn(store, wave).keys() == {one.id for one in (*wanted, *other)}
@@ -150,6 +152,8 @@ def test_only_scores_of_one_scorer_with_the_newest_fingerprint_are_drawn(store: 
     for seconds, chosen in enumerate(({"service": "support"}, {"route": "find"})):
         later = LabelPopulation(since=SINCE, until=NOON - timedelta(seconds=seconds + 1), scorer="relevancy", **chosen)
         assert drawn(store, store.draws.draw(later, 50)).keys() == {other[0].id}
+    elsewhere = LabelPopulation(since=SINCE, until=NOON, scorer="clicks")
+    assert drawn(store, store.draws.draw(elsewhere, 50)).keys() == {external[0].id}
 
 
 def test_a_second_wave_of_a_window_has_other_answers(store: TrackingStore, clock: Clock) -> None:

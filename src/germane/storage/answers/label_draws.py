@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, and_, case, delete, exists, func, insert, or_, select, text, update
 
-from germane.annotation import Feedback, mean_label
+from germane.annotation import EXTERNAL_FINGERPRINT, Feedback, mean_label
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.sanitize import clean_text
@@ -55,7 +55,7 @@ _HAS_LABEL: Final = exists().where(
 class LabelPopulation:
     """The answers from which a wave is drawn: scored by one scorer, with ``since <= started_at < until``.
 
-    All of them have the scorer's newest fingerprint.
+    All of them have the scorer's newest fingerprint, which is that of external scores only if there are no others.
     """
 
     since: datetime
@@ -298,11 +298,12 @@ class _SamplingFrame:
         names = {"scorer": population.scorer, "service": population.service, "route": population.route}
         chosen = [*matching(score, **names), *within(score.c.started_at, population.since, population.until)]
         newest = select(score.c.fingerprint).where(*chosen).order_by(score.c.started_at.desc()).limit(1)
+        own = score.c.fingerprint != EXTERNAL_FINGERPRINT
         in_window = within(exchange.c.started_at, population.since, population.until)
         first = select(func.min(exchange.c.started_at)).where(*in_window, _HAS_TEXT)
         self._shared: dict[str, Any] = {
             "scorer": population.scorer,
-            "fingerprint": connection.execute(newest).scalar() or "",
+            "fingerprint": connection.execute(newest.where(own)).scalar() or connection.execute(newest).scalar() or "",
             "since": connection.execute(first).scalar() or population.since,
             "until": population.until,
         }
