@@ -234,11 +234,10 @@ def _lead_values(verdict: Verdict, first: Movement) -> Values:
 def _other_places(verdict: Verdict) -> Sentence | None:
     """Return where else answers changed, such as "ask of shop, docs of shop and 3 more"."""
     others, pieces = verdict.movements[1:], list[Piece]()
-    for move in others[:MAX_OTHERS]:
-        service = move.situation.service if move.situation.is_named else None
-        pieces += [Piece(", "), *route_or_service(move.route, service)]
-    pieces += [Piece(f" and {len(others) - MAX_OTHERS:,} more")] if len(others) > MAX_OTHERS else []
-    return tuple(pieces[1:]) or None
+    for one in others[:MAX_OTHERS]:
+        pieces += Piece(", "), *route_or_service(one.route, one.situation.service if one.situation.is_named else None)
+    more = [Piece(f" and {len(others) - MAX_OTHERS:,} more")] if len(others) > MAX_OTHERS else []
+    return (*pieces[1:], *more) or None
 
 
 def _answers_path(began: datetime | None, route: str | None, service: str | None) -> str:
