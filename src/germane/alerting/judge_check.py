@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from germane.alert import Alert, Cause
@@ -18,6 +18,8 @@ JUDGE: Final = "judge_since"
 no round is newer than the onset's interval."""
 EARLIER_ROUNDS: Final = 5
 """Number of rounds before the onset whose mean is compared with the rounds since."""
+MAX_ROUND_AGE: Final = timedelta(days=3)
+"""Time without a round before the onset after which nobody waits for another one, such as if anchors are turned off."""
 MIN_SHARE: Final = 0.5
 """Share of the drop that the judge has to explain. The rest would be smaller than what it explains."""
 
@@ -39,6 +41,8 @@ def check_judge(store: TrackingStore, alert: Alert) -> Alert:
     if rounds is None or rounds.fingerprint != alert.fingerprint:
         return alert
     newest, (earliest, latest) = rounds.started_at[-1], onset_bounds(alert)
+    if newest < latest - MAX_ROUND_AGE:
+        return alert
     cause: Cause | None = alert.cause
     found: dict[str, Any] = {}
     if newest > earliest:

@@ -132,6 +132,16 @@ def test_a_drop_of_the_application_is_found_as_fast_with_a_stable_judge(shop: Sh
     assert hours <= 24
 
 
+def test_a_drop_long_after_the_last_round_does_not_announce_another_one(shop: Shop) -> None:
+    """The anchors may have been turned off, or their scorer removed."""
+    shop.learn()
+    shop.simulation.add_scores(shop.simulation.values(40, 0.76), hours=4 * 24)
+    shop.answer_until(len, mean=0.62)
+    (drop,) = shop.store.alerts.list_open()
+    assert alert_title(drop).startswith("drop in shop")
+    assert "judge" not in drop.message
+
+
 def test_a_silent_change_of_the_judge_raises_an_alert_until_it_is_accepted(shop: Shop) -> None:
     """It names the judge, the size with its interval, and the start. Resolving it starts new baselines."""
     shop.learn()
