@@ -255,13 +255,11 @@ def label_weights(labels: Sequence[DrawnLabel], sums: dict[Stratum, WeightedSums
     for label in labels:
         of_waves = chances[label.service, label.route]
         of_waves[label.wave] = max(of_waves.get(label.wave, 0.0), label.probability)
-    relative = []
+    relative, totals = list[float](), defaultdict[Stratum, float](float)
     for label in labels:
-        scored, of_waves = label.sampling_probability, chances[label.service, label.route]
-        relative.append(1 / scored / (1 - prod(1 - min(1.0, chance / scored) for chance in of_waves.values())))
-    totals = defaultdict[Stratum, float](float)
-    for label, weight in zip(labels, relative, strict=True):
-        totals[label.service, label.route] += weight
+        scored, place = label.sampling_probability, (label.service, label.route)
+        relative.append(1 / scored / (1 - prod(1 - min(1.0, chance / scored) for chance in chances[place].values())))
+        totals[place] += relative[-1]
     for label, weight in zip(labels, relative, strict=True):
         place = (label.service, label.route)
         yield sums[place].sum_w * weight / totals[place]

@@ -213,10 +213,7 @@ class AnchorStore(StoreComponent):
             connection.execute(update(anchor).where(*_active(scorer)).values(retired_at=now))
 
     def load_change(self, scorer: str) -> ReportedChange | None:
-        """Return the newest change of the judge; None if nearly all scores of each round have the same fingerprint.
-
-        Rounds with a mixture of fingerprints, as from a gateway that uses several models, are ignored.
-        """
+        """Return the newest change between rounds with nearly all scores by one judge; None if there was no change."""
         names = (anchor_score.c.round, anchor_score.c.fingerprint)
         first, judge = func.min(anchor_score.c.started_at), func.max(anchor_score.c.judge)
         query = select(*names, first.label("at"), judge.label("judge"), func.count().label("n"))
@@ -226,8 +223,7 @@ class AnchorStore(StoreComponent):
             rows = connection.execute(query.order_by(names[0].desc())).all()
         new = None
         for _, of_round in groupby(rows, key=attrgetter("round")):
-            found = list(of_round)
-            main = max(found, key=attrgetter("n"))
+            *_, main = found = sorted(of_round, key=attrgetter("n"))
             if main.n < MIN_AGREEMENT * sum(row.n for row in found):
                 continue
             if new is not None and main.fingerprint != new.fingerprint:

@@ -166,6 +166,7 @@ def _compare(
 
     common = [id_ for id_ in now if new[id_].value is not None]
     has_ranks = len(pairs) >= MIN_SAMPLES and min(np.ptp(before), np.ptp(after)) > 0
+    ranks = bootstrap_interval(spearman, range(len(pairs)), labels=before, scores=after) if has_ranks else None
     return JudgeComparison(
         scorer=scorer,
         judge=judge,
@@ -173,9 +174,7 @@ def _compare(
         failed=sum(score.value is None for score in new.values()),
         shift=measure(np.ones(len(pairs), dtype=np.bool_)),
         routes=sorted(map(of_route, sorted(set(routes))), key=lambda one: -one.n),
-        rank_correlation=(
-            bootstrap_interval(spearman, range(len(pairs)), labels=before, scores=after) if has_ranks else None
-        ),
+        rank_correlation=ranks,
         # Fingerprints of the current judge may differ, such as after a change of the prompt.
         agreement=[one for scores in (now, new) for one in _agreement(labeled, {id_: scores[id_] for id_ in common})],
         cost_per_thousand=(_cost(now.values()), _cost(new.values())),
