@@ -46,6 +46,9 @@ MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
 GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
+JUDGE: Final = "judge_since"
+"""Key in a drop alert's details for how the anchors' scores changed since before the onset. Its ``round`` is None while
+no round is newer than the onset's interval."""
 REFUSALS: Final = "refusals"
 """Key in an alert's details: shares of noncommittal answers before and after the onset, if they rose significantly."""
 

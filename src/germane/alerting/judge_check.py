@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane.alert import Alert, Cause
 from germane.alerting.drop.watcher import is_drop
+from germane.alerting.evidence import JUDGE
 from germane.storage import AnchorRounds, TrackingStore
 
 if TYPE_CHECKING:
     from germane.statistics import JudgeShift
 
-JUDGE: Final = "judge_since"
-"""Key in a drop alert's details for how the anchors' scores changed since before the onset. Its ``round`` is None while
-no round is newer than the onset's interval."""
 EARLIER_ROUNDS: Final = 5
 """Number of rounds before the onset whose mean is compared with the rounds since."""
 MAX_ROUND_AGE: Final = timedelta(days=3)

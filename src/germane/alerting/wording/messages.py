@@ -11,6 +11,7 @@ from typing import Final
 from germane import sanitize
 from germane.alert import Alert
 from germane.alerting.changes import DEPLOY, Change
+from germane.alerting.evidence import JUDGE
 from germane.alerting.facts import AlertFacts, AlertKind, alert_facts
 from germane.alerting.formatting import (
     format_current,
@@ -21,7 +22,6 @@ from germane.alerting.formatting import (
     format_shift,
     format_shift_interval,
 )
-from germane.alerting.judge_check import JUDGE
 from germane.alerting.onset import MAX_NAME_LENGTH, Onset
 from germane.alerting.wording.words import CAUSES, FAILURES, RESOLVE_REASONS
 from germane.phrasing import fill
