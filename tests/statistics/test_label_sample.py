@@ -84,13 +84,19 @@ def test_all_labels_are_allotted_within_the_limits(traffic: dict[str, float], co
         ({"a": 900, "b": 40, "c": 30, "d": 20, "e": 10}, 50, {"a": 26, "b": 6, "c": 6, "d": 6, "e": 6}),
         ({"a": 1, "b": 2, "c": 3}, 2, {"a": 0, "b": 1, "c": 1}),
         ({"a": 100, "b": 1, "c": 1}, 3, {"a": 1, "b": 1, "c": 1}),
+        (
+            {"a": 900, "b": 60} | dict.fromkeys(map(str, range(60)), 2),
+            50,
+            {"a": 47, "b": 3} | dict.fromkeys(map(str, range(60)), 0),
+        ),
         ({}, 50, {}),
     ],
 )
 def test_each_route_gets_ten_labels_and_the_rest_is_divided_by_traffic(
     traffic: dict[str, int], count: int, expected: dict[str, int]
 ) -> None:
-    """With many routes, the minimum shrinks, so that a third of the labels is left to divide."""
+    """With many routes, the minimum shrinks, so that a third of the labels is left to divide. If there are more routes
+    than labels, most labels still go to the routes with the most traffic."""
     assert allot(traffic, count) == expected
 
 

@@ -54,7 +54,8 @@ def allot(
     """Divide a number of labels among routes: a minimum for each, and the rest by traffic.
 
     The minimums use at most two thirds of the labels, unless each route gets only one. Otherwise, 50 labels for five
-    routes, one with 90% of the traffic, would say as little about all answers as 12 labels do.
+    routes, one with 90% of the traffic, would say as little about all answers as 12 labels do. With more routes than
+    labels, traffic alone decides.
 
     Args:
         traffic: The number of answers of each route, above 0.
@@ -62,7 +63,7 @@ def allot(
         limits: The most labels that a route can get.
     """
     left = {route: count if limits is None else min(count, limits[route]) for route in traffic}
-    floor = max(1, min(minimum, 2 * count // (3 * max(1, len(traffic)))))
+    floor = max(int(len(traffic) <= count), min(minimum, 2 * count // (3 * max(1, len(traffic)))))
     allotted = dict.fromkeys(traffic, 0)
     for route in sorted(traffic, key=lambda name: -traffic[name]):
         allotted[route] = min(floor, left[route], count - sum(allotted.values()))
