@@ -216,8 +216,7 @@ class AnchorStore(StoreComponent):
         """Return the newest change between rounds with nearly all scores by one judge; None if there was no change."""
         names = (anchor_score.c.round, anchor_score.c.fingerprint)
         first, judge = func.min(anchor_score.c.started_at), func.max(anchor_score.c.judge)
-        query = select(*names, first.label("at"), judge.label("judge"), func.count().label("n"))
-        query = query.join_from(anchor_score, anchor, anchor.c.id == anchor_score.c.anchor_id)
+        query = _JOINED.with_only_columns(*names, first.label("at"), judge.label("judge"), func.count().label("n"))
         query = query.where(anchor.c.scorer == scorer, anchor_score.c.value.is_not(None)).group_by(*names)
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(names[0].desc())).all()
