@@ -189,7 +189,7 @@ def test_a_read_only_dashboard_shows_waves_without_forms(own_seeded: TrackingSto
 def test_skipping_the_rest_finishes_a_wave_and_shows_the_number(
     own_page: TestClient, own_seeded: TrackingStore
 ) -> None:
-    """The answers that are left count as skipped. Before, no page shows a number."""
+    """The answers that are left count as skipped. Before, no page shows a number. A wave shows that of its window."""
     wave = draw(own_seeded, 40)
     for given in range(25):
         found = own_seeded.draws.next_answer(wave.id)
@@ -203,5 +203,11 @@ def test_skipping_the_rest_finishes_a_wave_and_shows_the_number(
     assert own_seeded.draws.get_wave(wave.id).total == DrawnCounts(labeled=25, skipped=15)
     number = r"According to people</dt><dd><b>0\.\d\d\u2013[01]\.\d\d</b>\s*<small>25 labels, "
     assert re.search(number, main_of(own_page, path))
+    population = LabelPopulation(since=NOW - timedelta(days=8), until=NOW - timedelta(hours=1), scorer=wave.scorer)
+    other = own_seeded.draws.draw(population, 30)
+    while following := own_seeded.draws.next_answer(other.id):
+        own_seeded.draws.settle(other.id, following[1], "answers")
+    pages = [main_of(own_page, f"/labels/{one.id}") for one in (wave, other)]
+    assert [f"<small>{count} labels, " in page for count, page in zip((25, 30), pages, strict=True)] == [True, True]
     assert own_seeded.draws.undo(wave.id, user="Ann") is not None
     assert "According to people" not in main_of(own_page, path)

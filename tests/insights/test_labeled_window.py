@@ -177,7 +177,7 @@ def test_the_line_says_which_labels_do_not_count(store: TrackingStore) -> None:
     )
     assert people_sentence(replaced, VIEW) == (
         "According to people: not enough data (0 labels, need 20; shop, 1 Mar). "
-        "40 labels whose scores were replaced or deleted do not count."
+        "40 labels whose scores were replaced do not count."
     )
 
 

@@ -80,16 +80,21 @@ class LabeledWindow:
 
 
 def load_labeled_window(
-    store: TrackingStore, *, scorer: str | None = None, service: str | None = None, route: str | None = None
+    store: TrackingStore,
+    *,
+    scorer: str | None = None,
+    service: str | None = None,
+    route: str | None = None,
+    wave: str | None = None,
 ) -> LabeledWindow | None:
     """Return the newest window with an estimate for a place, or else the newest window of which answers were drawn.
 
     None stands for every scorer, all services and all routes. A service or a route has an estimate of its own from 20
-    labels of its own: the judge errs differently elsewhere.
+    labels of its own: the judge errs differently elsewhere. With ``wave``, only its window is considered.
     """
     first: LabeledWindow | None = None
     for labeled in _load_windows(store, scorer):
-        found = labeled.window(service, route)
+        found = labeled.window(service, route) if wave in {None, *labeled.waves} else None
         if found is not None and found.estimate is not None:
             return found
         first = first or found
@@ -118,8 +123,8 @@ class _LabeledAnswers:
 
     def __init__(self, store: TrackingStore, waves: Sequence[LabelWave]) -> None:
         finished = [wave for wave in waves if store.draws.next_answer(wave.id) is None]
-        self._is_finished, self._waves = bool(finished), finished or waves
-        self.drawn = [counts for wave in self._waves for counts in wave.routes]
+        self._is_finished, self.waves = bool(finished), [wave.id for wave in finished or waves]
+        self.drawn = [counts for wave in finished or waves for counts in wave.routes]
         self._store, self._newest = store, waves[-1]
         self._names = {"scorer": self._newest.scorer, "fingerprint": self._newest.fingerprint}
 
@@ -145,7 +150,7 @@ class _LabeledAnswers:
 
     @cached_property
     def _labels(self) -> list[DrawnLabel]:
-        return self._store.draws.list_labels([wave.id for wave in self._waves])
+        return self._store.draws.list_labels(self.waves)
 
     def window(self, service: str | None, route: str | None) -> LabeledWindow | None:
         """Return the window for a place, or None if no answer there was drawn."""
@@ -169,7 +174,7 @@ class _LabeledAnswers:
             **self._names,
             since=self._since,
             until=self._newest.until,
-            waves=[wave.id for wave in self._waves],
+            waves=self.waves,
             counts=counts,
             n_scores=sum(one.n for one in sums.values()),
             is_finished=self._is_finished,
@@ -200,10 +205,8 @@ class _LabeledAnswers:
                 for answer in found
             ):
                 return "judge_changed"
-        drops = [
-            alert for alert in fired if alert.type in SCORE_RULES and (route is None or alert.route in {None, route})
-        ]
-        return "drop" if drops else None
+        is_drop = any(alert.type in SCORE_RULES and (not route or alert.route in {None, route}) for alert in fired)
+        return "drop" if is_drop else None
 
 
 def _load_windows(store: TrackingStore, scorer: str | None) -> Iterator[_LabeledAnswers]:

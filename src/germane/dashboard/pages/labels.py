@@ -61,10 +61,9 @@ def label_drawn(request: Request, context: InsightContext) -> Response:
     wave = _load_wave(request, context)
     following = context.store.draws.next_answer(wave.id)
     exchanges = context.store.answers.get_exchanges([] if following is None else [following[1]])
-    labeled = None if following else load_labeled_window(context.store, scorer=wave.scorer)
     content: dict[str, Any] = {
         "wave": wave,
-        "labeled": labeled if labeled is not None and wave.id in labeled.waves else None,
+        "labeled": None if following else load_labeled_window(context.store, scorer=wave.scorer, wave=wave.id),
         "exchange": next(iter(exchanges.values()), None),
         "display_name": stored_name(request),
         "count": COUNT,

@@ -43,12 +43,10 @@ def people_sentence(window: LabeledWindow, view: ViewParams) -> str:
 def people_notes(window: LabeledWindow) -> list[str]:
     """Return sentences on labels that do not count, on how sure the estimate is, and on whether it still holds."""
     estimate, counts = window.estimate, window.counts
+    omitted = {"from before a drift of the judge": window.left_out, "whose scores were replaced": window.replaced}
     notes = [
         f"{sanitize.count_noun(count, 'label')} {reason} {'does' if count == 1 else 'do'} not count."
-        for count, reason in (
-            (window.left_out, "from before a drift of the judge"),
-            (window.replaced, "whose scores were replaced or deleted"),
-        )
+        for reason, count in omitted.items()
         if count
     ]
     if estimate is None:
