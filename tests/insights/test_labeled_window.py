@@ -145,9 +145,10 @@ def test_a_second_wave_adds_labels_with_nearly_the_same_weight(store: TrackingSt
     assert found.estimate.mean == pytest.approx(expected(store, [first, second], ("ask", "find"))[0], abs=1e-9)
 
 
-def test_waves_of_all_answers_yield_their_mean_label(store: TrackingStore) -> None:
+@pytest.mark.parametrize("sizes", [(400,), (150, 100, 100, 50)], ids=str)
+def test_waves_of_all_answers_yield_their_mean_label(store: TrackingStore, sizes: tuple[int, ...]) -> None:
     """The more waves, the closer is the number to the truth, also if suspicious answers are scored more often."""
-    for seed, size in enumerate((150, 100, 100, 50)):
+    for seed, size in enumerate(sizes):
         label_all(store, draw(store, size, seed=seed))
     with transaction(store, read_only=True) as connection:
         rows = connection.execute(select(score.c.exchange_id, score.c.sampling_probability)).all()
@@ -236,11 +237,12 @@ def test_a_drop_after_the_last_label_outdates_the_number_on_its_route(store: Tra
     assert [window and window.outdated for window in before] == [None, None]
     fire(store, "mean_threshold", timedelta(minutes=5), route="find")
 
-    ask, find = (load_labeled_window(store, route=route) for route in ("ask", "find"))
+    ask, find, whole = (load_labeled_window(store, route=route) for route in ("ask", "find", None))
 
     assert ask is not None
     assert find is not None
-    assert (ask.outdated, find.outdated) == (None, "drop")
+    assert whole is not None
+    assert (ask.outdated, find.outdated, whole.outdated) == (None, "drop", "drop")
     assert "An alert about worse answers has fired since the last label." in people_sentence(find, VIEW)
     assert ask.estimate is not None
     scored = replace(ask, estimate=replace(ask.estimate, judge_variance=0.0))  # as with very many scores

@@ -307,22 +307,20 @@ def test_undo_takes_back_what_the_same_person_said_last(store: TrackingStore, cl
 def test_undo_takes_back_the_last_label_even_if_another_person_labeled_the_answer_since(
     store: TrackingStore, clock: Clock
 ) -> None:
-    """The answer before is not touched, and the other person can undo, too."""
+    """Each person's labels have an order of their own, and the other person's label stays."""
     add_scored(store, [1.0] * 2)
     wave = store.draws.draw(ALL, 2)
-    first = next_id(store, wave)
-    store.draws.settle(wave.id, first, "answers", user="Ada")
+    store.draws.settle(wave.id, first := next_id(store, wave), "answers", user="Ada")
     second = next_id(store, wave)
-    for user in ("Ada", "Bo"):
+    for user, answer in (("Ada", second), ("Bo", second), ("Bo", first)):
         clock.advance(seconds=1)
-        store.draws.settle(wave.id, second, "does_not", user=user)
+        store.draws.settle(wave.id, answer, "does_not", user=user)
 
     assert store.draws.undo(wave.id, user="Ada") == second
-    assert [label.by_person for label in store.draws.list_labels([wave.id])] in (
-        [{"Ada": 1.0}, {"Bo": 0.0}], [{"Bo": 0.0}, {"Ada": 1.0}],
-    )  # fmt: skip
-    assert store.draws.undo(wave.id, user="Bo") == second
-    assert counts(store, wave) == DrawnCounts(labeled=1, open=1)
+    labels = {label.exchange_id: label.by_person for label in store.draws.list_labels([wave.id])}
+    assert labels == {first: {"Ada": 1.0, "Bo": 0.0}, second: {"Bo": 0.0}}
+    assert [store.draws.undo(wave.id, user=user) for user in ("Bo", "Bo", "Ada", "Ada")] == [first, second, first, None]
+    assert counts(store, wave) == DrawnCounts(open=2)
 
 
 def test_undo_keeps_the_label_of_another_person(store: TrackingStore, clock: Clock) -> None:
