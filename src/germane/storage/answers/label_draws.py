@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, case, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, case, delete, func, insert, or_, select, text, update
 
 from germane.annotation import EXTERNAL_FINGERPRINT, Feedback, mean_label
 from germane.errors import UsageError
@@ -46,9 +46,11 @@ _LOCK: Final = 0x6765726D31
 _STATES: Final = ("labeled", "cannot_tell", "skipped", "open", "erased")
 _OPEN: Final = label_draw.c.state == "open"
 _HAS_TEXT: Final = exchange.c.erased_at.is_(None)
-_HAS_LABEL: Final = exists().where(
+_LABEL: Final = select(feedback.c.id).where(
     feedback.c.exchange_id == label_draw.c.exchange_id, feedback.c.wave == label_draw.c.wave
 )
+# Not EXISTS, for which PostgreSQL may read and hash all labels.
+_HAS_LABEL: Final = _LABEL.limit(1).scalar_subquery().is_not(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
