@@ -22,6 +22,7 @@ ABOUT = {
     "insights": "read models",
     "monitor": "background work",
     "alerting": "rules, detector, channels",
+    "sinks": "scores to trace UIs",
     "delivery": "queued items to targets",
     "tracer": "capture, spans",
     "scorers": "exchange in, score out",

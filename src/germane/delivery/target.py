@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from germane.errors import GermaneError
 from germane.storage import Delivery, TargetQueue
@@ -17,16 +18,24 @@ class DeliveryError(GermaneError):
         status: HTTP or SMTP status, if there was a response.
         retryable: Whether a later attempt may succeed.
         retry_after: The target's requested delay before a retry, in seconds.
+        retry_timeout: The age of an item from which it is not retried; by default, that of the queue.
     """
 
     def __init__(
-        self, problem: str, *, status: int | None = None, retryable: bool = True, retry_after: float | None = None
+        self,
+        problem: str,
+        *,
+        status: int | None = None,
+        retryable: bool = True,
+        retry_after: float | None = None,
+        retry_timeout: timedelta | None = None,
     ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
+        self.retry_timeout = retry_timeout
 
 
 class Target(ABC):

@@ -29,7 +29,7 @@ TEMPLATE_FIELDS: Final = (
     *URL_FIELDS,
 )
 """The placeholders that a channel's `template` may contain."""
-_CHANNEL_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
 def _validate_networks(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,14 +48,17 @@ def _validate_mailbox(value: str) -> str:
     return value
 
 
-def _validate_channel_names(channels: dict[str, Any]) -> dict[str, Any]:
-    for name in channels:
-        if name in BUILTIN_CHANNELS or not _CHANNEL_NAME.fullmatch(name):
-            raise ValueError(
-                f"invalid channel name {name!r:.80}: use only lowercase letters, digits, _ and -; "
-                f"these names are reserved: {', '.join(BUILTIN_CHANNELS)}"
-            )
-    return channels
+def valid_names(noun: str, reserved: tuple[str, ...] = ()) -> AfterValidator:
+    """Return a validator for the names of channels or sinks."""
+
+    def validate(entries: dict[str, Any]) -> dict[str, Any]:
+        for name in entries:
+            if name in reserved or not _NAME.fullmatch(name):
+                rule = f"invalid {noun} name {name!r:.80}: use only lowercase letters, digits, _ and -"
+                raise ValueError(rule + (f"; these names are reserved: {', '.join(reserved)}" if reserved else ""))
+        return entries
+
+    return AfterValidator(validate)
 
 
 def _validate_url_template(value: str) -> str:
@@ -224,7 +227,7 @@ CHANNEL_TYPES: Final[dict[str, type[ChannelSettings]]] = {
 }
 Channels = Annotated[
     dict[str, AnyChannel],
-    AfterValidator(_validate_channel_names),
+    valid_names("channel", BUILTIN_CHANNELS),
     BeforeValidator(lambda value: {} if value is None else value),
 ]
 """Channels by name. Passing None as an argument removes the channels configured in files."""
