@@ -135,3 +135,22 @@ def test_a_window_without_scores_is_an_error(call: Call, judge: FakeJudge, store
     ended = call(*COMPARE)
     assert ended.code == 1
     assert "choose a longer one with --since" in ended.err
+
+
+def test_an_exhausted_budget_ends_the_comparison_with_the_answers_scored_so_far(
+    call: Call, judge: FakeJudge, answers: list[Exchange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their scores were paid for, and they are a random part of the sample: of both routes, not the newest answers."""
+    monkeypatch.setenv("GERMANE_BUDGET", '{"requests_per_day": 40}')
+    ended = call(*COMPARE)
+    assert "Stopped early: the budget is exhausted until" in ended.out
+    counts = {
+        line.split()[0]: int(line.split()[1]) for line in ended.out.splitlines() if line.startswith(("ask", "find"))
+    }
+    assert counts.keys() == {"ask", "find"}
+    assert len(judge.chat_requests) == 40 <= sum(counts.values())  # equal texts share a request
+    assert "Switching would move the trend by -0.1" in ended.out
+
+    again = call(*COMPARE)
+    assert (again.code, again.out.count("Switching")) == (1, 0)
+    assert "the budget is exhausted" in again.err

@@ -36,6 +36,20 @@ def main_of(page: TestClient, path: str) -> str:
     return text[text.index("<main") : text.index("</main>")]
 
 
+def test_a_form_that_is_submitted_twice_draws_one_wave(own_page: TestClient, own_week: Week) -> None:
+    """Somebody double-clicks, or loads the page again that the form led to; another visit draws another wave."""
+    shown = own_page.get("/labels", headers=HTML).text
+    (new_wave,) = re.findall(r'name="wave" value="([^"]+)"', shown)
+    fields = {"window": "7d", "wave": new_wave}
+    pages = {submit_form(own_page, "/labels", "/labels/draw", **fields).headers["location"] for _ in range(2)}
+    assert pages == {f"/labels/{new_wave}"}
+    waves = [wave.id for wave in own_week.store.draws.list_waves()]
+    assert sorted(waves) == sorted([new_wave, own_week.seeded.wave])
+
+    submit_form(own_page, "/labels", "/labels/draw", window="7d", wave="<script>")
+    assert len(own_week.store.draws.list_waves()) == 3
+
+
 @BOTH
 def test_the_button_draws_fifty_answers_and_leads_to_the_first(own_page: TestClient, own_week: Week) -> None:
     """By default of the last 30 days, for the scorer that pages show; the list of waves then leads to the rest."""

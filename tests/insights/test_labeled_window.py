@@ -206,7 +206,7 @@ def test_there_is_no_number_before_a_wave_is_finished_nor_with_fewer_than_twenty
     assert found is not None
     assert (found.estimate, found.is_finished, found.counts.open) == (None, False, 1)
     assert people_sentence(found, VIEW) == (
-        "According to people: labels in progress: 29 of 30, shop, 1 Mar; the number appears after the last one."
+        "According to people: 29 of 30 drawn answers reviewed, shop, 1 Mar; the number appears after the last one."
     )
     label_all(store, wave, stop=29)
     of_route = load_labeled_window(store, route="find")

@@ -410,6 +410,18 @@ def test_forgetting_a_person_keeps_what_others_said(store: TrackingStore, clock:
     assert [label.by_person for label in store.draws.list_labels([wave.id])] == [{"Bo": 1.0}]
 
 
+def test_an_answer_without_the_label_of_a_forgotten_person_is_open_again(store: TrackingStore, clock: Clock) -> None:
+    """Even if somebody else could not judge it since, which had not taken the label away."""
+    add_scored(store, [1.0] * 2)
+    wave = store.draws.draw(ALL, 2)
+    labeled = next_id(store, wave)
+    for user, verdict in (("Ada", "answers"), ("Bo", "cannot_tell")):
+        clock.advance(seconds=1)
+        store.draws.settle(wave.id, labeled, verdict, user=user)
+    store.retention.forget(user="Ada")
+    assert counts(store, wave) == DrawnCounts(open=2)
+
+
 def test_an_export_restores_waves_and_their_labels(sqlite_store: TrackingStore, store: TrackingStore) -> None:
     """They are the same in the other database, and restoring them twice changes nothing."""
     add_scored(store, [0.5] * 3)

@@ -141,16 +141,18 @@ def score_unstored(
     exchanges: Sequence[Exchange],
     *,
     progress: bool | None = None,
-) -> tuple[list[Score], RunUsage]:
-    """Score exchanges with one scorer, within the budget and the rate limits, and return the scores without storing
-    them.
+) -> tuple[list[Score], GermaneError | None]:
+    """Score exchanges with one scorer, within the budget and the rate limits, without storing the scores.
+
+    Returns:
+        The scores, and why some exchanges had no chance to be scored: the budget is exhausted, a server rejects all
+        requests, or the judge has not responded for a minute. None if all had one.
 
     Raises:
-        RunStopped: The budget is exhausted, or a server rejects all requests.
-        GermaneError: The judge has not responded for a minute.
+        GermaneError: None of the exchanges could be scored, for one of these reasons.
     """
 
-    async def run() -> tuple[list[Score], RunUsage]:
+    async def run() -> tuple[list[Score], GermaneError | None]:
         scorer_set = build_scorers(settings, [scorer], rate_limiter=shared_rate_limiter(settings, store))
         try:
             dataset = partition_scorer(scorer_set, settings)
@@ -163,9 +165,9 @@ def score_unstored(
             interruption = find_interruption(dataset, scorer_set, scores)
         finally:
             await scorer_set.aclose()
-        if interruption is not None:
+        if interruption is not None and all(score.value is None for score in scores):
             raise interruption
-        return scores, dataset.usage
+        return scores, interruption
 
     with suppress_tracing(), suppressed_loggers():
         return asyncio.run(run())

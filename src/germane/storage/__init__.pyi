@@ -28,6 +28,7 @@ from .answers.label_draws import DrawnLabel as DrawnLabel
 from .answers.label_draws import LabelPopulation as LabelPopulation
 from .answers.label_draws import LabelWave as LabelWave
 from .answers.label_draws import Verdict as Verdict
+from .answers.label_draws import new_wave_id as new_wave_id
 from .answers.store_anchors import AnchorRounds as AnchorRounds
 from .answers.store_anchors import AnchorStatus as AnchorStatus
 from .answers.store_anchors import ReportedChange as ReportedChange

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, cast, get_args
 
 from starlette.requests import Request
@@ -22,11 +23,12 @@ from germane.dashboard.web.routing import http_error, page_route, root_of, usage
 from germane.dashboard.web.templates import render
 from germane.errors import UsageError
 from germane.insights import WINDOWS, InsightContext, draw_wave, load_labeled_window
-from germane.storage import LabelWave, Verdict
+from germane.storage import LabelWave, Verdict, new_wave_id
 
 COUNT: Final = 50
 """Number of answers that the button draws."""
 DEFAULT_WINDOW: Final = "30d"
+WAVE_ID: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9a-f]{8}")
 UNDO: Final = "undo"
 SKIP_REST: Final = "skip_rest"
 
@@ -40,19 +42,21 @@ def label_waves(request: Request, context: InsightContext) -> Response:
         "drawn_services": sorted({group.service for group in services}),
         "drawn_scorers": sorted({group.scorer for group in services}),
         "count": COUNT,
+        "new_wave": new_wave_id(context.now()),
         "window": DEFAULT_WINDOW,
     }
     return render(request, context, view, "labels.html", **content)
 
 
 def draw_answers(request: Request, context: InsightContext) -> Response:
-    """Draw a wave, and redirect to its first answer."""
+    """Draw a wave, and redirect to its first answer. A form that is submitted twice draws one wave."""
     fields = form(request)
+    new_wave = WAVE_ID.fullmatch(fields.get("wave", ""))
     until = parse_moment(fields.get("until")) or context.now()
     since = parse_moment(fields.get("since")) or until - WINDOWS.get(fields.get("window", ""), WINDOWS[DEFAULT_WINDOW])
     names = {name: fields.get(name) or None for name in ("scorer", "service")}
     with usage_errors_as_conflict("Go back and choose a longer window, or wait until more answers are scored."):
-        wave = draw_wave(context.store, COUNT, since, until, **names)
+        wave = draw_wave(context.store, COUNT, since, until, wave=new_wave and new_wave[0], **names)
     return RedirectResponse(f"{root_of(request.scope)}/labels/{wave.id}", 303)
 
 
@@ -67,6 +71,7 @@ def label_drawn(request: Request, context: InsightContext) -> Response:
         "exchange": next(iter(exchanges.values()), None),
         "display_name": stored_name(request),
         "count": COUNT,
+        "new_wave": new_wave_id(context.now()),
         "saveable": "",
     }
     return render(request, context, parse_view_params(request, context), "label.html", **content)

@@ -28,7 +28,9 @@ def people_basis(window: LabeledWindow, view: ViewParams) -> str:
     if estimate is not None:
         return f"{sanitize.count_noun(estimate.n, 'label')}, {dates}; {window.n_scores:,} judge scores"
     if not window.is_finished:
-        return f"labels in progress: {counts.settled} of {counts.size}, {dates}; the number appears after the last one"
+        return (
+            f"{counts.settled} of {counts.size} drawn answers reviewed, {dates}; the number appears after the last one"
+        )
     usable = sanitize.count_noun(counts.labeled - window.left_out - window.replaced, "label")
     return f"not enough data ({usable}, need {MIN_SAMPLES}; {dates})"
 

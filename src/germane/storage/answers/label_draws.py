@@ -139,7 +139,12 @@ class LabelDraws(StoreComponent):
     """Draws waves, and reads and writes the labels of their answers."""
 
     def draw(
-        self, population: LabelPopulation, count: int, *, generator: np.random.Generator | None = None
+        self,
+        population: LabelPopulation,
+        count: int,
+        *,
+        wave: str | None = None,
+        generator: np.random.Generator | None = None,
     ) -> LabelWave:
         """Draw a wave of up to ``count`` answers whose text is stored.
 
@@ -147,6 +152,12 @@ class LabelDraws(StoreComponent):
         :func:`germane.statistics.allot`. Within a route, each answer of the window has the same chance, whatever its
         probability of being scored was. Answers of an earlier wave with the same window and fingerprint are not drawn
         again. Archived answers are not drawn.
+
+        Args:
+            population: The answers to draw from.
+            count: The number of answers to draw.
+            wave: The id of the new wave. A wave that already has this id is returned: a request may be repeated.
+            generator: The source of randomness.
 
         Raises:
             UsageError: The count is out of range, or no answer can be drawn.
@@ -156,9 +167,11 @@ class LabelDraws(StoreComponent):
         if not 0 < count <= MAX_DRAWN:
             raise UsageError(f"a wave has 1 to {MAX_DRAWN} answers, not {count}")
         random = np.random.default_rng() if generator is None else generator
-        wave = None
-        while wave is None:  # until no other process changes the same answers in the meantime
+        while True:  # until no other process changes the same answers in the meantime
             with self._database.read(snapshot=True) as connection:
+                wave = wave or new_wave_id(self._context.now(connection))
+                if _exists(connection, wave):
+                    return self.get_wave(wave)
                 frame = _SamplingFrame(connection, population)
                 drawn = frame.sample(count, random)
             if not drawn:
@@ -168,7 +181,8 @@ class LabelDraws(StoreComponent):
                     f"has both its text and a score of {population.scorer}"
                 )
             with self._database.write() as connection:
-                wave = frame.write_wave(connection, drawn, random, self._context.now(connection))
+                if frame.write_wave(connection, wave, drawn, random, self._context.now(connection)):
+                    break
         return self.get_wave(wave)
 
     def sample(self, population: LabelPopulation, count: int) -> list[tuple[Exchange, float]]:
@@ -350,24 +364,32 @@ class _SamplingFrame:
         return drawn
 
     def write_wave(
-        self, connection: Connection, drawn: Mapping[int, float], random: np.random.Generator, now: datetime
-    ) -> str | None:
-        """Write a wave, and return its id. Return None if an answer has been drawn, erased or deleted meanwhile."""
+        self, connection: Connection, wave: str, drawn: Mapping[int, float], random: np.random.Generator, now: datetime
+    ) -> bool:
+        """Write a wave. Return False if it exists, or if an answer has been drawn, erased or deleted meanwhile."""
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         query = select(score.c.id, score.c.exchange_id, score.c.service, score.c.route)
         query = query.join(exchange, exchange.c.id == score.c.exchange_id).where(_HAS_TEXT)
         query = query.where(score.c.id.in_(drawn)).order_by(exchange.c.id).with_for_update(of=exchange)
         rows = connection.execute(query).all()
-        if self._drawn_ids(connection) != self.earlier or len(rows) < len(drawn):
-            return None
-        wave = f"{now:%Y-%m-%d}-{uuid4().hex[:8]}"
+        if _exists(connection, wave) or self._drawn_ids(connection) != self.earlier or len(rows) < len(drawn):
+            return False
         shared = {**self._shared, "wave": wave, "drawn_at": now, "state": "open"}
         positions = (random.permutation(len(rows)) + 1).tolist()
         names = ("exchange_id", "service", "route", "probability", "position")
         values = ((*row[1:], drawn[row.id], place) for row, place in zip(rows, positions, strict=True))
         connection.execute(insert(label_draw), [shared | dict(zip(names, one, strict=True)) for one in values])
-        return wave
+        return True
+
+
+def new_wave_id(now: datetime) -> str:
+    """Return an id for a wave that is drawn now."""
+    return f"{now:%Y-%m-%d}-{uuid4().hex[:8]}"
+
+
+def _exists(connection: Connection, wave: str) -> bool:
+    return connection.execute(select(label_draw.c.wave).where(label_draw.c.wave == wave).limit(1)).first() is not None
 
 
 def _load_waves(connection: Connection, ids: Sequence[str]) -> dict[str, LabelWave]:
@@ -388,6 +410,6 @@ def _load_waves(connection: Connection, ids: Sequence[str]) -> dict[str, LabelWa
 def forget_person(connection: Connection, user: str) -> None:
     """Delete a person's name from waves, and open answers that have no label left after the person's were deleted."""
     draw = label_draw.c
-    state = case((and_(draw.state == "labeled", ~_HAS_LABEL), "open"), else_=draw.state)
-    of_person = update(label_draw).where(draw.settled_by == clean_text(user))
-    connection.execute(of_person.values(state=state, settled_by=None))
+    connection.execute(update(label_draw).where(draw.settled_by == clean_text(user)).values(settled_by=None))
+    unlabeled = update(label_draw).where(draw.state == "labeled", ~_HAS_LABEL)
+    connection.execute(unlabeled.values(state="open", settled_at=None, settled_by=None))

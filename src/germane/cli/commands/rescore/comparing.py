@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
@@ -71,6 +72,8 @@ class JudgeComparison:
     """Agreement with human labels, of the current and the other judge on the same answers; empty without labels."""
     cost_per_thousand: tuple[float | None, float | None]
     """Cost of a thousand scores in US dollars, by the current and the other judge; None if unknown."""
+    stopped: str | None = None
+    """Why some of the answers had no chance to be scored; None if all had one."""
 
 
 def compare_judges(
@@ -88,6 +91,7 @@ def compare_judges(
 
     Raises:
         UsageError: Several scorers are requested, or no answer has been scored.
+        GermaneError: No answer had a chance to be scored.
     """
     if len(scorers) > 1:
         raise UsageError("--compare compares two judges of one scorer: pass --scorer once")
@@ -101,11 +105,13 @@ def compare_judges(
     exchanges = {one.id: one for one in [*(one for one, _ in sample), *(answer.exchange for answer in labeled)]}
     now = _newest_scores(store, scorer, list(exchanges))
     chosen = [exchange for id_, exchange in exchanges.items() if id_ in now]
+    Random(0).shuffle(chosen)  # if the budget runs out, those that were scored are a random part
     other = settings.model_copy(update={"judge": judge})
     _confirm(other, scorer, chosen, confirmed=confirmed)
-    scores, _ = evaluation.score_unstored(store, other, scorer, chosen)
+    scores, interruption = evaluation.score_unstored(store, other, scorer, chosen)
     new = {exchange.id: score for exchange, score in zip(chosen, scores, strict=True)}
     comparison = _compare(scorer, judge, sample, labeled, now, new)
+    comparison = replace(comparison, stopped=str(interruption) if interruption else None)
     if wants_json():
         print_json(records.encode(comparison))
     else:
@@ -214,6 +220,8 @@ def _print(found: JudgeComparison) -> None:
     else:
         size, interval = _shift_cells(found.shift)
         click.echo(f"\nSwitching would move the trend by {size} (95% interval {interval}).")
+    if found.stopped is not None:
+        click.echo(f"Stopped early: {sanitize.line(found.stopped, 200)}.")
     if found.failed:
         click.echo(f"{sanitize.count_noun(found.failed, 'answer')} could not be scored by the new judge.")
     if found.rank_correlation is not None:
