@@ -87,6 +87,9 @@ class Exchange:
     capture_probability: float = 1.0
     """Probability in (0, 1] that the exchange was captured; below 1 if ``max_exchanges_per_minute`` was exceeded. The
     sampling key is at most this value."""
+    sampling_probability: float | None = field(default=None, compare=False)
+    """Probability in (0, 1] of being scored, including that of being captured. None before the sampling decision, so it
+    is not compared."""
     traced: bool = True
     """Whether OpenTelemetry sampled the span. This is independent of whether germane scores the exchange."""
     span_holder: str | None = None

@@ -136,4 +136,5 @@ def test_private_providers_export_events_and_metrics(ran: Callable[[str, str], R
 
     events = [log for log in logs if log.event_name == "gen_ai.evaluation.result"]
     assert {event.span_id for event in events} == {s.span_id for s in spans if s.name == "invoke_workflow ask"}
+    assert {event.attributes["germane.sampling_probability"] for event in events} == {1.0}
     assert {metric.name for metric in metrics} >= {"germane.evaluation.score", "germane.evaluation.runs"}

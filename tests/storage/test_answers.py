@@ -286,7 +286,7 @@ def test_answer_detail_includes_scores_tasks_and_feedback(store: TrackingStore, 
 
     assert sheet is not None
     assert other is not None
-    assert sheet.exchange == made
+    assert (sheet.exchange, sheet.exchange.sampling_probability) == (made, 0.5)
     assert [score.value for score in sheet.scores] == [0.25]
     assert list(sheet.feedback) == [label]
     assert (sheet.sampling_reason, sheet.sampling_probability, sheet.erased_at) == ("sampled", 0.5, None)

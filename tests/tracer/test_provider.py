@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -158,6 +164,108 @@ def test_a_score_processor_works_on_the_tracer_provider_of_the_application(run: 
     assert span is not None
     assert (span.trace_id, span.parent_span_id) == (request.trace_id, request.span_id)
     assert span.attributes["germane.evaluation.relevancy"] == 0.87
+
+
+REFUSED = """
+import logging, threading
+logging.basicConfig(format="%(name)s %(message)s")
+connect()
+[thread.join() for thread in threading.enumerate() if thread.name == "germane-otlp-check"]
+print("started", file=sys.stderr, flush=True)
+for number in range(3):
+    ask(f"{number}?")
+    germane.tracer.attach_scores(exchanges[-1], [Score(scorer="relevancy", fingerprint="f", value=0.87)])
+    germane.tracer.flush(10)
+if hasattr(os, "fork"):
+    child = os.fork()
+    if not child:
+        ask("child?")
+        germane.tracer.attach_scores(exchanges[-1], [Score(scorer="relevancy", fingerprint="f", value=0.87)])
+        germane.tracer.flush(10)
+        os._exit(0)
+    os.waitpid(child, 0)
+germane.tracer.disconnect()
+"""
+TRACES_ALONE = "to export traces alone, set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT instead of OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+@pytest.fixture
+def backend() -> Iterator[Callable[[Mapping[str, int]], tuple[str, Counter[str]]]]:
+    """A function that starts a server with a status per signal. It returns the URL, and the number of requests."""
+    with ExitStack() as servers:
+
+        def start(statuses: Mapping[str, int]) -> tuple[str, Counter[str]]:
+            requests: Counter[str] = Counter()
+
+            class Handler(BaseHTTPRequestHandler):
+                def do_POST(self) -> None:
+                    self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                    requests[f"{self.path} {self.headers.get('api-key')}"] += 1
+                    self.send_response(statuses.get(self.path.rpartition("/")[2], 200))
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+
+                def log_message(self, *_: object) -> None:
+                    """Suppress access logs."""
+
+            server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+            thread.start()
+            servers.callback(server.server_close)
+            servers.callback(thread.join)
+            servers.callback(server.shutdown)
+            return f"http://127.0.0.1:{server.server_port}", requests
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("statuses", "variable", "logged"),
+    [
+        ({"logs": 405, "metrics": 405}, "OTEL_EXPORTER_OTLP_ENDPOINT", {"logs": TRACES_ALONE, "metrics": TRACES_ALONE}),
+        pytest.param({"logs": 404}, "OTEL_EXPORTER_OTLP_ENDPOINT", {"logs": TRACES_ALONE}, marks=pytest.mark.slow),
+        pytest.param(
+            {"metrics": 501},
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            {"metrics": "unset OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"logs": 401, "metrics": 503}, None, {}, marks=pytest.mark.slow),
+    ],
+    ids=["traces alone", "no logs", "own endpoint", "temporary errors"],
+)
+def test_a_refused_signal_is_logged_once_at_the_start(
+    backend: Any, statuses: dict[str, int], variable: str | None, logged: dict[str, str]
+) -> None:
+    """The signal is not exported, so no batch causes an error, also in a forked child. Other signals are exported."""
+    url, requests = backend(statuses)
+    environment = {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=k", "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+    if variable not in {None, *environment}:
+        environment = {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=k", str(variable): f"{url}/v1/metrics"}
+    if not logged:
+        environment["OTEL_EXPORTER_OTLP_TIMEOUT"] = "1"
+    run = subprocess.run(
+        [sys.executable, "-c", f"import os\n{SETUP}{REFUSED}"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    at_start, _, later = run.stderr.partition("started\n")
+
+    lines = [
+        f"germane.tracer {signal} are not exported, because the OTLP endpoint refuses them with HTTP status "
+        f"{statuses[signal]}; {fix}"
+        for signal, fix in logged.items()
+    ]
+    assert sorted(at_start.splitlines()) == sorted(lines)
+    if logged:
+        assert later == ""
+    assert {path: requests[f"/v1/{path} k"] for path in logged} == dict.fromkeys(logged, 1)
+    if "OTEL_EXPORTER_OTLP_ENDPOINT" in environment:
+        accepted = {"traces", "logs", "metrics"} - logged.keys()
+        assert all(requests[f"/v1/{path} k"] > 1 for path in accepted)
 
 
 UNREACHABLE = """

@@ -371,7 +371,7 @@ logs.add_log_record_processor(SimpleLogRecordProcessor(records))
 set_logger_provider(logs)
 metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
 exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s", route="support", question="q",
-                    answer="a", started_at=datetime.now(UTC))
+                    answer="a", started_at=datetime.now(UTC), sampling_probability=0.25)
 attach_scores(exchange, [
     Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly_relevant", explanation="near", latency=0.4,
           judge="m", input_tokens=120, output_tokens=30, cost=0.002),
@@ -381,7 +381,8 @@ attach_scores(exchange, [
 ])
 events = [
     [record.log_record.event_name, dict(record.log_record.attributes), f"{record.log_record.trace_id:x}",
-     f"{record.log_record.span_id:x}", record.log_record.timestamp > 10**18]
+     f"{record.log_record.span_id:x}", record.log_record.timestamp > 10**18, record.log_record.body,
+     record.log_record.severity_number and record.log_record.severity_number.name]
     for record in records.get_finished_logs()
 ]
 measured = {}
@@ -408,11 +409,18 @@ def test_each_score_is_emitted_as_an_event_in_the_context_of_its_span(signals: A
     """``gen_ai.evaluation.result`` has trace and span ids. A failed score has error.type and no value."""
     events, _ = signals
 
+    evaluated = {
+        "gen_ai.evaluation.target": "support",
+        "gen_ai.evaluation.evaluator.version": "f",
+        "germane.sampling_probability": 0.25,
+    }
     assert events == [
         [
             "gen_ai.evaluation.result",
             {
+                **evaluated,
                 "gen_ai.evaluation.name": "relevancy",
+                "gen_ai.evaluation.evaluator.source": '{"name":"relevancy","arguments":null}',
                 "gen_ai.evaluation.score.value": 0.87,
                 "gen_ai.evaluation.score.label": "mostly_relevant",
                 "gen_ai.evaluation.explanation": "near",
@@ -420,19 +428,104 @@ def test_each_score_is_emitted_as_an_event_in_the_context_of_its_span(signals: A
             "a" * 32,
             "b" * 16,
             True,
+            "evaluation: relevancy=0.87",
+            None,
         ],
         [
             "gen_ai.evaluation.result",
             {
+                **evaluated,
                 "gen_ai.evaluation.name": "faithfulness",
+                "gen_ai.evaluation.evaluator.source": '{"name":"faithfulness","arguments":null}',
                 "gen_ai.evaluation.explanation": "too slow",
                 "error.type": "judge_timeout",
             },
             "a" * 32,
             "b" * 16,
             True,
+            "evaluation: faithfulness failed: too slow",
+            "WARN",
         ],
     ]
+
+
+ONLINE = """
+import asyncio, json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from opentelemetry import trace
+from opentelemetry._logs import set_logger_provider
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+from pydantic_evals.evaluators import EvaluationReason, Evaluator
+from pydantic_evals.online import evaluate, wait_for_evaluations
+from germane.exchange import Exchange
+from germane.score import UnscoredReason, Score
+from germane.tracer import attach_scores
+
+records, logs = InMemoryLogRecordExporter(), LoggerProvider(shutdown_on_exit=False)
+logs.add_log_record_processor(SimpleLogRecordProcessor(records))
+set_logger_provider(logs)
+trace.set_tracer_provider(TracerProvider())
+results = {"high": (0.87, "near"), "whole": (1.0, None), "failing": None, "silent": None}
+
+@dataclass
+class Named(Evaluator):
+    def get_evaluator_version(self):
+        return "f"
+    def evaluate(self, ctx):
+        if results[type(self).__name__] is None:
+            raise TimeoutError("too slow" if type(self).__name__ == "failing" else "")
+        value, reason = results[type(self).__name__]
+        return EvaluationReason(value=value, reason=reason)
+
+@evaluate(*(type(name, (Named,), {})() for name in results))
+async def support(question):
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x} {context.span_id:016x}"
+
+async def main():
+    with trace.get_tracer("app").start_as_current_span("support"):
+        answer = await support("q")
+    await wait_for_evaluations()
+    return answer
+
+asyncio.run(main())
+theirs = records.get_finished_logs()
+records.clear()
+target = theirs[0].log_record
+exchange = Exchange(id="1" * 32, trace_id=f"{target.trace_id:032x}", span_id=f"{target.span_id:016x}", service="s",
+                    route="support", question="q", answer="a", started_at=datetime.now(UTC), sampling_probability=0.25)
+attach_scores(exchange, [
+    Score(scorer="high", fingerprint="f", value=0.87, explanation="near"),
+    Score(scorer="whole", fingerprint="f", value=1.0),
+    Score(scorer="failing", fingerprint="f", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="TimeoutError: too slow"),
+    Score(scorer="silent", fingerprint="f", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="TimeoutError: "),
+])
+
+def shown(record):
+    log = record.log_record
+    return [log.event_name, dict(log.attributes), log.body, log.severity_number and log.severity_number.name,
+            log.severity_text, f"{log.trace_id:032x}", f"{log.span_id:016x}"]
+
+print(json.dumps([sorted(map(shown, each), key=lambda one: one[1]["gen_ai.evaluation.name"])
+                  for each in (theirs, records.get_finished_logs())]))
+"""
+
+
+@pytest.mark.slow
+def test_the_event_equals_that_of_pydantic_evals() -> None:
+    """Name, attributes, body, severity and span are those of its online evaluation, so the same queries find both."""
+    pytest.importorskip("pydantic_evals.online")
+    run = subprocess.run([sys.executable, "-c", ONLINE], capture_output=True, text=True, check=True, timeout=120)
+    theirs, ours = json.loads(run.stdout)
+
+    assert len(theirs) == 4
+    assert [event[1].pop("germane.sampling_probability") for event in ours] == [0.25] * 4
+    errors = [[event[1].pop("error.type", None) for event in events] for events in (theirs, ours)]
+    assert errors == [[error, None, error, None] for error in ("TimeoutError", "judge_timeout")]
+    assert theirs == ours
 
 
 def test_score_metrics_have_exemplars_that_link_to_the_span(signals: Any) -> None:

@@ -59,7 +59,7 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
         attachment = "carrier" if carried else "none"
     span_context = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     for score in exported:
-        emit = partial(emit_score, score, route=exchange.route, context=span_context)
+        emit = partial(emit_score, score, exchange=exchange, context=span_context)
         guarded("metrics and events", emit, message=_NOT_ATTACHED)
     return attachment
 

@@ -43,6 +43,10 @@ EVALUATION_NAME = "gen_ai.evaluation.name"
 EVALUATION_SCORE_VALUE = "gen_ai.evaluation.score.value"
 EVALUATION_SCORE_LABEL = "gen_ai.evaluation.score.label"
 EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
+# Not in the conventions yet. Logfire groups its rows by the target; the names are those of pydantic-evals.
+EVALUATION_TARGET = "gen_ai.evaluation.target"
+EVALUATOR_SOURCE = "gen_ai.evaluation.evaluator.source"
+EVALUATOR_VERSION = "gen_ai.evaluation.evaluator.version"
 ERROR_TYPE = "error.type"
 TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - refers to a model's tokens
 
@@ -53,6 +57,7 @@ CAPTURE_ERROR = "germane.capture.error"
 ABANDONED = "germane.abandoned"
 CANCELLED = "germane.cancelled"
 SCORE_ATTRIBUTE = "germane.evaluation."
+SAMPLING_PROBABILITY = "germane.sampling_probability"
 SCORE_HISTOGRAM = "germane.evaluation.score"
 DURATION_HISTOGRAM = "germane.evaluation.duration"
 RUNS_COUNTER = "germane.evaluation.runs"

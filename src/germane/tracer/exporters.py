@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from germane.logging_filters import suppressed_loggers
+from germane.tracer.guard import guarded
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -17,6 +23,13 @@ _EXPORTERS: Final = {
 }
 """The module and class of each signal's exporter. The names are the same for both protocols."""
 _registry: CollectorRegistry | None = None
+_logger = logging.getLogger("germane.tracer")
+_NOT_CHECKED = "checking the OTLP endpoint failed: {}"
+_REFUSALS: Final = {404, 405, 501}
+"""HTTP statuses of a server without an endpoint for a signal."""
+_PROBE_TIMEOUT: Final = 5.0
+_refused: dict[Signal, bool] = {}
+_lock = threading.Lock()
 
 
 def expose_registry(registry: CollectorRegistry | None) -> None:
@@ -39,8 +52,52 @@ def otlp_endpoint(signal: Signal) -> str | None:
         return None
     if os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp").lower() == "none":
         return None
-    endpoint = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
-    return endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    return _option(signal, "ENDPOINT")
+
+
+def _option(signal: Signal, name: str) -> str | None:
+    """Return an option of a signal's exporter, from the variable of the signal or that of all signals."""
+    return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_{name}") or os.environ.get(f"OTEL_EXPORTER_OTLP_{name}")
+
+
+def _is_grpc(signal: Signal) -> bool:
+    return (_option(signal, "PROTOCOL") or "http/protobuf").lower() == "grpc"
+
+
+def is_refused(signal: Signal) -> bool:
+    """Return whether the HTTP endpoint does not accept a signal. Log this once, with the variable to set.
+
+    The first call sends an empty request. If the endpoint does not respond, the signal is not refused.
+    """
+    with _lock:
+        if signal not in _refused:
+            status = None if _is_grpc(signal) else guarded("OTLP endpoint", _probe, signal, message=_NOT_CHECKED)
+            _refused[signal] = status in _REFUSALS
+            if _refused[signal]:
+                _logger.warning(*_explain_refusal(signal, status))
+        return _refused[signal]
+
+
+def _probe(signal: Signal) -> int | None:
+    """Send an empty request. Return the HTTP status, or None if the endpoint does not respond."""
+    import httpx2
+    from opentelemetry.util.re import parse_env_headers
+
+    url = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
+    url = url or f"{(_option(signal, 'ENDPOINT') or '').rstrip('/')}/v1/{signal}"
+    headers = parse_env_headers(_option(signal, "HEADERS") or "", liberal=True)
+    with suppressed_loggers(), suppress(httpx2.HTTPError, httpx2.InvalidURL):
+        content_type = {"Content-Type": "application/x-protobuf"}
+        return httpx2.post(url, content=b"", headers={**headers, **content_type}, timeout=_PROBE_TIMEOUT).status_code
+    return None
+
+
+def _explain_refusal(signal: Signal, status: int | None) -> tuple[object, ...]:
+    own = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
+    fix = f"unset {own}"
+    if not os.environ.get(own):
+        fix = "to export traces alone, set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT instead of OTEL_EXPORTER_OTLP_ENDPOINT"
+    return "%s are not exported, because the OTLP endpoint refuses them with HTTP status %d; %s", signal, status, fix
 
 
 def create_otlp_exporter(signal: Signal) -> Any:
@@ -48,12 +105,17 @@ def create_otlp_exporter(signal: Signal) -> Any:
 
     grpcio is imported only if gRPC is configured, because grpcio does not support forks.
     """
-    general = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
-    is_grpc = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", general).lower() == "grpc"
     module, name = _EXPORTERS[signal]
-    exporters = import_module(f"opentelemetry.exporter.otlp.proto.{'grpc' if is_grpc else 'http'}.{module}")
+    exporters = import_module(f"opentelemetry.exporter.otlp.proto.{'grpc' if _is_grpc(signal) else 'http'}.{module}")
     return getattr(exporters, name)()
 
 
+def _after_fork() -> None:
+    """Forget the parent's server, and release its lock. What the endpoint refuses is known from the parent."""
+    global _lock
+    _lock = threading.Lock()
+    expose_registry(None)
+
+
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=lambda: expose_registry(None))  # no server exposes the child's copy
+    os.register_at_fork(after_in_child=_after_fork)

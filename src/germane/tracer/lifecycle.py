@@ -14,6 +14,7 @@ def connect(**settings: Any) -> None:
     collection.watch_collections()
     connection.set_connection(connection.Connection(**settings))
     watching.start()
+    telemetry.check_endpoints()
 
 
 def disconnect(timeout: float = 10.0) -> bool:

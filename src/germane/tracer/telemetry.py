@@ -6,6 +6,7 @@ private meter provider is also created if Prometheus scrapes this process.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -14,14 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import metrics
-from opentelemetry._logs import get_logger_provider
+from opentelemetry._logs import SeverityNumber, get_logger_provider
 from opentelemetry._logs._internal import ProxyLoggerProvider
 from opentelemetry.metrics import NoOpMeterProvider, Observation
 from opentelemetry.metrics._internal import _ProxyMeterProvider
 
 from germane.tracer import conventions
 from germane.tracer.connection import BacklogState, TelemetryState, current_connection
-from germane.tracer.exporters import Signal, create_otlp_exporter, exposed_registry, otlp_endpoint
+from germane.tracer.exporters import Signal, create_otlp_exporter, exposed_registry, is_refused, otlp_endpoint
 from germane.tracer.guard import guarded
 from germane.tracer.provider import resource
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import Meter, MeterProvider
 
+    from germane.exchange import Exchange
     from germane.score import Score
 
 MAX_METRIC_LABELS: Final = 20
@@ -201,9 +203,9 @@ def are_gauges_exported() -> bool:
     return current_connection() is not None and bool(guarded("gauges", has_meter_provider, message=_FAILED))
 
 
-def emit_score(score: Score, *, route: str, context: Context) -> None:
+def emit_score(score: Score, *, exchange: Exchange, context: Context) -> None:
     """Record metrics and an event for a score, in the context of the scored span."""
-    labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: route}
+    labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: exchange.route}
     measured = instruments()
     for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
         if tokens:
@@ -225,20 +227,49 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
                 labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
         # OpenTelemetry histograms reject negative values with a warning.
         measured.score.record(max(0.0, score.value), labels, context=context)
+    _emit_event(score, exchange, context)
+
+
+def _emit_event(score: Score, exchange: Exchange, context: Context) -> None:
+    """Emit the event of a score, with the attributes, body and severity that pydantic-evals gives it."""
     logger = event_logger()
     if logger is None:
         return
+    source = {"name": score.scorer, "arguments": None}
     fields = {
+        conventions.EVALUATION_TARGET: exchange.route,
         conventions.EVALUATION_NAME: score.scorer,
+        conventions.EVALUATOR_SOURCE: json.dumps(source, ensure_ascii=False, separators=(",", ":")),
+        conventions.EVALUATOR_VERSION: score.fingerprint or None,
         conventions.EVALUATION_SCORE_VALUE: score.value,
         conventions.EVALUATION_SCORE_LABEL: score.label,
         conventions.EVALUATION_EXPLANATION: score.explanation,
         conventions.ERROR_TYPE: None if score.reason is None else str(score.reason),
+        conventions.SAMPLING_PROBABILITY: exchange.sampling_probability,
     }
-    attributes = {name: value for name, value in fields.items() if value is not None}
+    result = f"={score.value:g}" if score.value is not None else " failed"
+    if score.value is None and score.explanation:
+        result = f"{result}: {score.explanation}"
     logger.emit(
-        timestamp=time.time_ns(), context=context, event_name=conventions.EVALUATION_EVENT, attributes=attributes
+        timestamp=time.time_ns(),
+        context=context,
+        severity_number=None if score.reason is None else SeverityNumber.WARN,
+        body=f"evaluation: {score.scorer}{result}",
+        event_name=conventions.EVALUATION_EVENT,
+        attributes={name: value for name, value in fields.items() if value is not None},
     )
+
+
+def check_endpoints() -> None:
+    """Log, in the background, which signals the OTLP endpoint refuses. Providers of the application are not checked."""
+    private: dict[Signal, bool] = {
+        "metrics": _has_no_global_provider(),
+        "logs": isinstance(get_logger_provider(), ProxyLoggerProvider),
+    }
+    signals = [signal for signal, is_private in private.items() if is_private and otlp_endpoint(signal)]
+    if signals:
+        name = "germane-otlp-check"
+        threading.Thread(target=lambda: [*map(is_refused, signals)], name=name, daemon=True).start()
 
 
 def flush(timeout: float) -> bool:
@@ -285,7 +316,7 @@ def _meter_provider() -> MeterProvider:
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
     readers: list[MetricReader] = []
-    if otlp_endpoint("metrics"):
+    if otlp_endpoint("metrics") and not is_refused("metrics"):
 
         class Reader(PeriodicExportingMetricReader):
             """A reader that exports nothing in a forked child, where OpenTelemetry restarts every periodic reader."""
@@ -304,7 +335,9 @@ def _meter_provider() -> MeterProvider:
     return SDKMeterProvider(readers, resource=resource(), shutdown_on_exit=False)
 
 
-def _logger_provider() -> LoggerProvider:
+def _logger_provider() -> LoggerProvider | None:
+    if is_refused("logs"):
+        return None
     from opentelemetry.sdk._logs import LoggerProvider as SDKLoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
