@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import httpx2
@@ -30,6 +32,8 @@ class Reply:
     status: int
     data: Any
     """The parsed JSON body; None if it is not JSON."""
+    text: str
+    """The body."""
 
 
 class SinkClient:
@@ -37,6 +41,11 @@ class SinkClient:
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
         self._timeout = timeout
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """The trusted certificates. Reading them takes longer than a request."""
+        return httpx2.create_ssl_context()
 
     async def request(
         self,
@@ -57,7 +66,7 @@ class SinkClient:
             headers: Headers, such as the credentials.
             body: The body, as JSON or, if it is ``bytes``, as it is.
             params: Query parameters.
-            accept: Statuses of errors that the caller handles. Their responses are returned if they contain JSON.
+            accept: Statuses of errors that the caller handles. Their responses are returned.
             needs_json: Whether a successful response without JSON, such as the login page of a proxy, is an error.
 
         Raises:
@@ -69,7 +78,7 @@ class SinkClient:
             with suppressed_loggers():
                 async with (
                     asyncio.timeout(3 * self._timeout),
-                    httpx2.AsyncClient(timeout=self._timeout, follow_redirects=False) as client,
+                    httpx2.AsyncClient(timeout=self._timeout, follow_redirects=False, verify=self._tls) as client,
                     client.stream(method, url, content=content, headers=sent_headers, params=params) as response,
                 ):
                     text = await _read(response)
@@ -78,14 +87,15 @@ class SinkClient:
         except (httpx2.HTTPError, httpx2.InvalidURL, ImportError, UnicodeError, ValueError) as error:
             raise DeliveryError(f"the request cannot be sent ({type(error).__name__})") from None
         data = _parse(text)
-        if data is not None and response.status_code in accept:
-            return Reply(response.status_code, data)
+        reply = Reply(response.status_code, data, text.decode(errors="replace"))
+        if response.status_code in accept:
+            return reply
         if not response.is_success:
             raise _error(response)
         if data is None and needs_json:
             problem = f"status {response.status_code}, but the response is not JSON; check the URL"
             raise DeliveryError(problem, status=response.status_code)
-        return Reply(response.status_code, data)
+        return reply
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -12,6 +12,8 @@ from germane.delivery import DeliveryError
 from germane.errors import SettingsError
 from germane.sinks.client import SinkClient
 
+HUMAN_LABEL: Final = "human_label"
+"""Name of people's labels in backends."""
 SPAN_TIMEOUT: Final = timedelta(hours=1)
 """Time for which a backend may receive a span later than its scores."""
 
@@ -29,6 +31,8 @@ class SinkScore:
     judge: str | None
     """Name of the judge model."""
     scored_at: datetime
+    superseded: tuple[str, ...] = ()
+    """Fingerprints of older scores by this scorer, which the backend should no longer show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
