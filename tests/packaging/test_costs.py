@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from tests.conftest import COMPAT
-from tests.costs import COST, MAX_CPU_SECONDS, MAX_PROCESSES, CostGuard
+from tests.costs import COST, MAX_PROCESSES, MAX_SHARE, CostGuard
 
 
 def guard_after(*costs: tuple[str, float, int], is_limited: bool = True) -> CostGuard:
@@ -27,14 +28,16 @@ def guard_after(*costs: tuple[str, float, int], is_limited: bool = True) -> Cost
     return guard
 
 
-def test_a_file_over_the_limit_of_cpu_time_is_a_problem() -> None:
-    """The tests of a file add up, and the limit is per file."""
-    half = MAX_CPU_SECONDS / 2
-    assert not guard_after(("one.py", half, 0), ("one.py", half, 0), ("two.py", half, 0)).problems()
+@pytest.mark.parametrize("speed", [1, 3])
+def test_a_file_over_its_share_of_the_cpu_time_is_a_problem(speed: float) -> None:
+    """The tests of a file add up, the limit is per file, and it is the same on a machine of any speed."""
+    rest = [(f"{number}.py", speed, 0) for number in range(100)]
+    most = 100 * speed * MAX_SHARE / (1 - MAX_SHARE)
+    assert not guard_after(*rest, ("one.py", 0.5 * most, 0), ("one.py", 0.49 * most, 0)).problems()
 
-    (problem,) = guard_after(("one.py", half, 0), ("one.py", half + 1, 0), ("two.py", half, 0)).problems()
+    (problem,) = guard_after(*rest, ("one.py", 0.5 * most, 0), ("one.py", 0.51 * most, 0)).problems()
 
-    assert problem.startswith("one.py costs 11.0 s of CPU time (limit 10 s)")
+    assert re.match(r"one.py costs \d+.\d of \d+.\d s of CPU time \(limit 3%\)", problem)
 
 
 def test_too_many_processes_are_a_problem() -> None:

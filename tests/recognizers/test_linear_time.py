@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import cache
 
 from tests.cases import each
 from tests.spans.samples import chat, node, parts, trace
@@ -54,6 +55,7 @@ def traces_with(text: str) -> list[tuple[SpanData, ...]]:
     ]
 
 
+@cache
 def seconds_for(text: str) -> float:
     traces = traces_with(text)
     started = time.process_time()

@@ -195,9 +195,9 @@ def nested_lists(depth: int) -> list[Any]:
     return lists
 
 
-@pytest.mark.parametrize("value", [RaisingStr(), {RaisingStr(): 1}, nested_lists(100_000)])
+@pytest.mark.parametrize("create", [RaisingStr, lambda: {RaisingStr(): 1}, lambda: nested_lists(100_000)])
 def test_unserializable_details_do_not_lose_the_score(
-    store: TrackingStore, sampled: Sampled, make: Make, value: Any
+    store: TrackingStore, sampled: Sampled, make: Make, create: Callable[[], Any]
 ) -> None:
     """Details that are cyclic, nested too deeply, or raise errors are marked as unreadable."""
     sampled(make(), make())
@@ -205,7 +205,7 @@ def test_unserializable_details_do_not_lose_the_score(
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
-    store.queue.complete_tasks("a", [completed(first, details=circle), completed(second, details={"value": value})])
+    store.queue.complete_tasks("a", [completed(first, details=circle), completed(second, details={"value": create()})])
 
     assert ["unreadable" in found.score.details for found in store.answers.worst()] == [True, True]
 

@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable
 from http import HTTPStatus
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 from hypothesis import given
@@ -47,7 +47,10 @@ PAYLOADS: list[Any] = [ANSWER, *({name: ANSWER} for name in ("answer", "reply", 
 @each("status", GOOD)
 def test_the_payload_takes_precedence_over_status_and_message(status: dict[str, Any]) -> None:
     """In whatever order and however often results are wrapped."""
-    for name, payload, message in product(("data", "result", "body", "output"), PAYLOADS, ("OK", "It was processed.")):
+    messages = cycle(("OK", "It was processed.", "OK"))
+    for (name, payload), message in zip(
+        product(("data", "result", "body", "output"), PAYLOADS), messages, strict=False
+    ):
         as_text = payload if isinstance(payload, str) else json.dumps(payload)
         result = {"message": message} | status | {name: payload}
 

@@ -399,22 +399,23 @@ def _keys(number: int) -> dict[Any, Any]:
 
 
 @each(
-    "state",
+    "create",
     [
-        _keys(30_000),
-        Table(_keys(30_000)),
-        {"cache": _keys(30_000)},
-        {"rows": [_keys(10) for _ in range(3_000)]},
-        {"rows": tuple(_keys(10) for _ in range(3_000))},
-        {"rows": deque(_keys(10) for _ in range(3_000))},
-        [[[_keys(30) for _ in range(10)] for _ in range(10)] for _ in range(10)],
-        tuple(_keys(30) for _ in range(1_000)),
-        [_keys(30)] * 1_000,
-        Chat([Turn("user", "Why?")], user_id=_keys(30_000)),  # type: ignore[arg-type]  # fields hold anything
+        lambda: _keys(30_000),
+        lambda: Table(_keys(30_000)),
+        lambda: {"cache": _keys(30_000)},
+        lambda: {"rows": [_keys(10) for _ in range(3_000)]},
+        lambda: {"rows": tuple(_keys(10) for _ in range(3_000))},
+        lambda: {"rows": deque(_keys(10) for _ in range(3_000))},
+        lambda: [[[_keys(30) for _ in range(10)] for _ in range(10)] for _ in range(10)],
+        lambda: tuple(_keys(30) for _ in range(1_000)),
+        lambda: [_keys(30)] * 1_000,
+        lambda: Chat([Turn("user", "Why?")], user_id=_keys(30_000)),  # type: ignore[arg-type]  # fields hold anything
     ],
 )
-def test_the_items_that_a_call_reads_are_limited(state: Any) -> None:
+def test_the_items_that_a_call_reads_are_limited(create: Callable[[], Any]) -> None:
     """A handler that passes a whole index, as an argument or as its result, must not wait until it is copied."""
+    state = create()
     for parts in ({"state": state}, {"state": {"state": state}}):
         Key.read = 0
         result = {**parts, "answer": "Because."}
