@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.cases import each
 
-from germane.scorers.refusals.rules import find_noncommittal
+from germane.scorers.refusals.rules import find_noncommittal, split_into_sentences
 
 NOT_KNOWING = [
     "I don't know.",
@@ -359,3 +363,12 @@ def test_hostile_answers_do_not_slow_down_refusal_rules(answer: str) -> None:
     """A slow check would exceed pytest's time limit."""
     find_noncommittal(answer)
     find_noncommittal(answer[:4_000])
+
+
+@given(st.text(st.sampled_from('a b.!?;。؟\n"»*'), max_size=40))
+def test_a_sentence_ends_at_the_first_mark_that_ends_one(text: str) -> None:
+    """A mark inside a word, such as that of "3.5", ends no sentence."""
+    end = r"[.!?؟。？！;]+[\"'”»)*_]*(?=\s|\Z)|[。？！؟]+|\n+|\Z"
+    sentences = [found[0].strip() for found in re.finditer(f".+?(?:{end})", text, re.DOTALL)]
+
+    assert list(split_into_sentences(text)) == [sentence for sentence in sentences if sentence.strip(' \n"»*')]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 from tests.storage.conftest import NOON
 
 from germane.storage import RateLimit, TrackingStore
+from germane.storage.db import component
 from germane.storage.quota.store_quota import ScheduleClock, schedule
+from germane.testing import engine_of
 
 TWO_A_SECOND = RateLimit("requests", 120)
 ONE = [(1.0,)]
@@ -94,6 +98,25 @@ def test_rate_limits_use_the_clock_of_the_database_server(postgresql: Any) -> No
     [use] = store.quota.load_rate_limit_usage()
     store.close()
     assert timedelta(minutes=59) < use.used_at - store.context.local_time() < timedelta(minutes=61)
+
+
+@pytest.mark.parametrize(("interval", "queries"), [(3600.0, 1), (0.0, 5)])
+def test_the_transactions_of_a_batch_query_the_servers_clock_once(
+    postgresql: Any, monkeypatch: pytest.MonkeyPatch, interval: float, queries: int
+) -> None:
+    """Between two queries, the server's time advances with this host's monotonic clock."""
+    monkeypatch.setattr(component, "CLOCK_INTERVAL", interval)
+    statements: list[str] = []
+    with closing(TrackingStore(postgresql.emptied())) as store:
+        event.listen(engine_of(store), "before_cursor_execute", lambda *details: statements.append(details[2]))
+        before = store.context.local_time()
+        times = [store.context.read_clock() for _ in range(5)]
+        after = store.context.local_time()
+
+    assert sum("clock_timestamp" in statement for statement in statements) == queries
+    assert [before, *sorted(set(times)), after] == [before, *times, after]
+    assert before - timedelta(seconds=1) < times[0]
+    assert times[-1] < after + timedelta(seconds=1)
 
 
 def test_the_wait_of_the_latest_request_is_stored(store: TrackingStore, clock: Any) -> None:

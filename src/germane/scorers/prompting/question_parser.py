@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -90,9 +90,12 @@ class GeneratedQuestion:
         return len(own & asked) >= minimum * len(own) and len(own & asked) > len(own & answer)
 
 
+@lru_cache(maxsize=32)  # all questions of an answer are compared with it
 def _content(text: str) -> frozenset[str]:
     """Return the parts of a text's words, without the vowel signs that many scripts write as marks."""
-    return grams("".join(character for character in text if not unicodedata.category(character).startswith("M")))
+    if not text.isascii():
+        text = "".join(character for character in text if not unicodedata.category(character).startswith("M"))
+    return grams(text)
 
 
 def parse_questions(reply: str, *, is_cut_off: bool = False) -> list[GeneratedQuestion]:

@@ -120,11 +120,11 @@ class _ShownTexts:
     @cached_property
     def subjects(self) -> frozenset[str]:
         """The stems of the words that may name the subject of the texts."""
-        return frozenset(_subjects(self._text))
+        return _subjects(self._text)
 
     @cached_property
     def _short_stems(self) -> frozenset[str]:
-        return frozenset(_stems(self._text, _SHORT_STEM_CHARACTERS))
+        return _stems(self._text, _SHORT_STEM_CHARACTERS)
 
     @cached_property
     def _compact(self) -> str:
@@ -263,14 +263,13 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
             yield from ((match[0][start : start + size], kind) for start in range(max(1, len(match[0]) - size + 1)))
 
 
-def _subjects(text: str) -> set[str]:
+@lru_cache(maxsize=32)
+def _subjects(text: str) -> frozenset[str]:
     """Return the stems of the words that may name the subject of a text."""
     if text.isascii():
-        return {
-            word[:_STEM_CHARACTERS]
-            for word in _ASCII_WORD.findall(text)
-            if word not in _COMMON_WORDS and (len(word) >= _MIN_WORD_CHARACTERS or word.isdigit())
-        }
+        words = set(_ASCII_WORD.findall(text)) - _COMMON_WORDS
+        long = (word for word in words if len(word) >= _MIN_WORD_CHARACTERS or word.isdigit())
+        return frozenset(word[:_STEM_CHARACTERS] for word in long)
     subjects = set()
     for word, kind in _pieces(_COMMON_PHRASES.sub(" ", text)):
         if word in _COMMON_WORDS:
@@ -281,13 +280,14 @@ def _subjects(text: str) -> set[str]:
             subjects.add(word)
         elif len(word) >= _MIN_WORD_CHARACTERS or not word.isascii() or word.isdigit():
             subjects.add(word[:_STEM_CHARACTERS])
-    return subjects
+    return frozenset(subjects)
 
 
-def _stems(text: str, characters: int) -> set[str]:
+@lru_cache(maxsize=32)
+def _stems(text: str, characters: int) -> frozenset[str]:
     if text.isascii():
-        return {word[:characters] for word in _ASCII_WORD.findall(text)}
-    return {word[:characters] if kind == "word" else word for word, kind in _pieces(text)}
+        return frozenset(word[:characters] for word in _ASCII_WORD.findall(text))
+    return frozenset(word[:characters] if kind == "word" else word for word, kind in _pieces(text))
 
 
 def _asks_after(text: str, sentence: str) -> bool:
@@ -303,12 +303,13 @@ def _only_names_subject(text: str, shown: _ShownTexts, question: str) -> bool:
     shared = subjects & shown.subjects
     if text.split()[0].isascii():  # the subject of an English question may be a whole sentence without spaces
         shared, subjects = (
-            {word if word.isascii() and not word.isdigit() else "" for word in words} for words in (shared, subjects)
+            frozenset(word if word.isascii() and not word.isdigit() else "" for word in words)
+            for words in (shared, subjects)
         )
     return len(shared) == 1 and subjects - shared <= _EMPTY_WORDS
 
 
-def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
+def _is_conversation(text: str, subjects: frozenset[str], question: str) -> bool:
     """Return whether a text addresses the user as an assistant would, rather than asking about something."""
     first = next(split_into_sentences(text), text)
     if _asks_after(text, first) and not asks(first):  # "That content is blocked. Appeal?"

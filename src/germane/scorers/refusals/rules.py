@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -35,7 +36,8 @@ MAX_WORDS_BEFORE_MEANING = 50
 highest of these limits.
 """
 _SENTENCE = re.compile(
-    r".+?(?:[.!?\u061f\u3002\uff1f\uff01;]+[\"'\u201d\u00bb)*_]*(?=\s|\Z)|[\u3002\uff1f\uff01\u061f]+|\n+|\Z)",
+    r"(?:.[^.!?\u061f\u3002\uff1f\uff01;\n]*+)+?"  # possessive, because it only ends at one of these characters
+    r"(?:[.!?\u061f\u3002\uff1f\uff01;]+[\"'\u201d\u00bb)*_]*(?=\s|\Z)|[\u3002\uff1f\uff01\u061f]+|\n+|\Z)",
     re.DOTALL,
 )
 _CLAUSE_BOUNDARY = re.compile(
@@ -65,9 +67,10 @@ class PhrasePattern:
         self._at_start = re.compile("|".join(at_start) or _NEVER)
         self._elsewhere = re.compile("|".join(elsewhere) or _NEVER)
         self._is_elsewhere_ascii = any(map(str.isascii, elsewhere))
-
-    def search(self, text: str) -> bool:
+        self.search = lru_cache(maxsize=64)(self._search)  # a text is searched alone and with the texts it is about
         """Return whether any of the expressions matches anywhere in a text."""
+
+    def _search(self, text: str) -> bool:
         if self._at_start.match(text) or self._at_words.search(text):
             return True
         return (self._is_elsewhere_ascii or not text.isascii()) and self._elsewhere.search(text) is not None
@@ -173,9 +176,10 @@ class _Clause:
 
     @property
     def words(self) -> int:
-        return sum(1 for _ in _WORD.finditer(self.text))
+        return len(_WORD.findall(self.text))
 
 
+@lru_cache(maxsize=32)  # several scorers ask about one answer
 def find_noncommittal(answer: str) -> NoncommittalMatch | None:
     """Return the first rule that an answer matches, with the matching words, or None if no rule matches."""
     text = answer[: MAX_NONCOMMITTAL_CHARACTERS + 1].replace("\u2019", "'").strip(_EDGES)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import uuid4
 
 from sqlalchemy import Connection, func, select
@@ -13,18 +15,13 @@ from sqlalchemy import Connection, func, select
 from germane.errors import ContentRefused
 from germane.storage.db.engine import Database
 
+CLOCK_INTERVAL: Final = 1.0
+"""Maximum time in seconds for which the time is derived from the server's clock instead of being requested again."""
+
 
 def utc_now() -> datetime:
     """Return the current time in UTC, as a timezone-aware datetime."""
     return datetime.now(UTC)
-
-
-def database_time(connection: Connection) -> datetime:
-    """Return the current time in UTC: from the PostgreSQL server, or from the local host for SQLite."""
-    if connection.dialect.name == "sqlite":
-        return datetime.now(UTC)
-    now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-    return now.astimezone(UTC)
 
 
 class StoreContext:
@@ -47,6 +44,8 @@ class StoreContext:
         self.registered_workers: set[str] = set()
         """Workers that this process has registered, including any that have deregistered since."""
         self._clock = clock
+        self._server_clock = (-CLOCK_INTERVAL, datetime.now(UTC))
+        """When the server's clock was last read, in seconds on the monotonic clock, and the time in UTC."""
         self._process = (0, "")
 
     @property
@@ -63,9 +62,18 @@ class StoreContext:
     def now(self, connection: Connection) -> datetime:
         """Return the current time from the explicit clock if there is one, otherwise from the database's clock.
 
-        All processes that use the database share its clock.
+        All processes that use the database share its clock. The transactions of a batch share one query for it.
         """
-        return database_time(connection) if self._clock is utc_now else self._clock()
+        if self._clock is not utc_now:
+            return self._clock()
+        if connection.dialect.name == "sqlite":
+            return utc_now()
+        read_at, server_time = self._server_clock
+        if time.monotonic() - read_at >= CLOCK_INTERVAL:
+            server_time = connection.execute(select(func.clock_timestamp())).scalar_one().astimezone(UTC)
+            read_at = time.monotonic()
+            self._server_clock = (read_at, server_time)
+        return server_time + timedelta(seconds=time.monotonic() - read_at)
 
     def read_clock(self) -> datetime:
         """Return the current time, as :meth:`now` does, using a separate transaction."""

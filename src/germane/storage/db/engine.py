@@ -51,10 +51,10 @@ CommitListener = Callable[[Mapping[CommitEvent, int]], object]
 CommitHook = Callable[[Connection], None]
 """Writes the pending changes of a transaction as its last statements."""
 
-TABLES_CHECK_INTERVAL: Final = 1.0
-"""Minimum time in seconds between two checks, on the same connection, that the tables match the code."""
-_NEXT_CHECK: Final = "germane_next_check"
-"""Key in ``Connection.info`` for the time of the next check of the tables."""
+TABLES_CHECK_INTERVAL: Final = 10.0
+"""Minimum time in seconds between two checks that the tables match the code. New connections are always checked."""
+_IS_CHECKED: Final = "germane_is_checked"
+"""Key in ``Connection.info`` of connections whose tables have been checked."""
 _FAILED: Final = "failed"
 """Loss reason after an SQLite error that a lost or damaged file may have caused. The caller reports the error."""
 _LOST_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
@@ -130,8 +130,8 @@ class Database:
         before_commit: Called with the connection as the last step of each transaction that writes.
         on_commit: Called with a transaction's event counts after its commit; must not raise.
         check_tables: Called with the connection and the display name; raises unless the tables match the code. Runs in
-            each connection's first transaction that writes, and then at most once per ``TABLES_CHECK_INTERVAL``,
-            because another process may migrate the database.
+            each connection's first transaction that writes, and once per ``TABLES_CHECK_INTERVAL``, because another
+            process may migrate the database.
         recreate: Creates the tables in an SQLite file that was deleted or replaced while it was open.
         prepare: Called before the first transaction that writes, and before the next one after ``check_tables`` raised.
             It may migrate the tables.
@@ -158,6 +158,7 @@ class Database:
         self._recreate = recreate
         self._prepare = prepare
         self._is_prepared = False
+        self._next_check = 0.0
         self.url = drivers.parse_url(url)
         self.name = self.url.set(query={}, drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
         """The URL for display, without the password and without query parameters, which may contain the password."""
@@ -198,12 +199,13 @@ class Database:
             self._prepare(self)
         with self._in_use(), self.engine.connect() as connection, _begin(connection, snapshot=snapshot):
             connection.info[_PENDING] = {}  # a rolled-back transaction may have left some
-            is_due = time.monotonic() >= connection.info.get(_NEXT_CHECK, 0.0)
+            is_due = time.monotonic() >= self._next_check or _IS_CHECKED not in connection.info
             if self._check_tables is not None and is_due and not migrating:
-                self._is_prepared = False
+                self._is_prepared, self._next_check = False, 0.0
                 self._check_tables(connection, self.name)
                 self._is_prepared = True
-                connection.info[_NEXT_CHECK] = time.monotonic() + TABLES_CHECK_INTERVAL
+                connection.info[_IS_CHECKED] = True
+                self._next_check = time.monotonic() + TABLES_CHECK_INTERVAL
             yield connection
             for hook in self._before_commit:
                 hook(connection)
