@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from germane.alert import Notification
@@ -30,7 +31,8 @@ class Courier:
     def record(self, outcome: DeliveryOutcome = SENT) -> str | None:
         """Record an outcome for the claimed item, and return its status."""
         assert self.item is not None
-        return self.store.outbox.record_attempt(self.queue, self.owner, [self.item.id], outcome)
+        statuses = self.store.outbox.record_attempt(self.queue, self.owner, {self.item.id: outcome})
+        return statuses.get(self.item.id)
 
     def deliver(self, outcome: DeliveryOutcome = SENT) -> str | None:
         """Claim the next due notification, record an outcome, and return the notification's id; None if none is due."""
@@ -38,3 +40,8 @@ class Courier:
         if notification is not None:
             assert self.record(outcome) is not None
         return None if notification is None else notification.id
+
+
+def due_channels(store: TrackingStore, names: Iterable[str]) -> set[str]:
+    """Return the channels that have a due notification."""
+    return store.outbox.list_due(map(channel_queue, names))

@@ -79,6 +79,7 @@ class Runtime:
             on_commit=tracer.count_outcomes,
             erase_after_scoring=settings.erase_after_scoring,
             archive=None if settings.archive is None else settings.archive.location,
+            sinks=list(settings.sinks),
             auto_migrate=settings.auto_migrate,
         )
         self._redact = redact

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
-from tests.deliveries import Courier
+from tests.deliveries import Courier, due_channels
 
 from germane.alert import Notification
 from germane.storage import AlertTransaction, DeliveryOutcome, TrackingStore
@@ -130,7 +130,7 @@ def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStor
     assert call("alerts", "respond", "resend", "aa").out == "1 notification will be resent.\n"
     assert call("alerts", "respond", "resend", "--channel", "mail").out == "1 notification will be resent.\n"
     assert call("alerts", "respond", "resend", "ab", "--json").content["resent"] == 1
-    assert store.notifications.list_due_channels(["hook", "mail"]) == {"hook", "mail"}
+    assert due_channels(store, ["hook", "mail"]) == {"hook", "mail"}
 
 
 def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:

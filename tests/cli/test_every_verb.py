@@ -34,6 +34,7 @@ READ_COMMANDS: Mapping[str, Sequence[str]] = {
     "alerts sensitivity": ("--runs", "10"),
     "baseline show": (),
     "labels status": (),
+    "sinks status": (),
     "calibrate": (),
     "score": ("--estimate",),
     "doctor": ("--offline",),
@@ -45,7 +46,7 @@ WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "receive", 
 """Commands that write files, or run until they are stopped."""
 CHANGING = {
     "alerts respond", "alerts test", "archive", "baseline accept", "baseline import", "demo", "forget", "labels draw",
-    "mark", "prune", "rescore",
+    "mark", "prune", "rescore", "sinks resend", "sinks test",
 }  # fmt: skip
 """Commands that change the database or send something."""
 

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import select
 
 from germane.daemon_pool import DaemonThreadPool
-from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Target
+from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Sent, Target
 from germane.errors import SettingsError, StorageError
 from germane.storage import Delivery, TrackingStore
 from germane.storage.db.tables import delivery
@@ -48,22 +48,22 @@ class Endpoint(Target):
         """Send two items together."""
         return (items[start : start + 2] for start in range(0, len(items), 2))
 
-    async def send(self, items: Sequence[Delivery]) -> int:
+    async def send(self, items: Sequence[Delivery]) -> Sent:
         self.attempts.append([item.payload["number"] for item in items])
         self.times.append(asyncio.get_running_loop().time())
         if self.errors:
             raise self.errors.pop(0)
         self.accepted += self.attempts[-1]
-        return 200
+        return Sent(200)
 
 
 class Hanging(Endpoint):
     """A target that never responds."""
 
-    async def send(self, items: Sequence[Delivery]) -> int:
+    async def send(self, items: Sequence[Delivery]) -> Sent:
         self.attempts.append([item.payload["number"] for item in items])
         await asyncio.Event().wait()
-        return 0
+        return Sent()
 
 
 def queue(
@@ -74,7 +74,7 @@ def queue(
     items = [
         {
             "payload": {"number": number},
-            "order_keys": list(keys) or ([str(number)] if target.queue.is_kept else []),
+            "order_keys": list(keys) or ([str(number)] if target.queue.kept else []),
             "created_at": now - age + timedelta(microseconds=number),
             "due_at": now,
         }
@@ -145,7 +145,7 @@ def test_items_are_sent_in_order_and_recorded(store: TrackingStore, context: Del
 
 def test_a_retry_keeps_the_order_of_a_target(store: TrackingStore, context: DeliveryContext) -> None:
     """Later items wait for the first one, and their attempts are not counted."""
-    target = Endpoint("there", BUSY, BUSY, batch_size=4, is_kept=False, retry_timeout=None)
+    target = Endpoint("there", BUSY, BUSY, batch_size=4, kept=frozenset(), retry_timeout=None)
     queue(store, target, *range(6))
     deliver(context, target, until=lambda: len(target.accepted) == 6 and is_idle(store))
 
@@ -229,7 +229,7 @@ def test_an_item_that_is_refused_or_too_old_becomes_a_dead_letter(
 def test_an_unexpected_error_loses_no_item(store: TrackingStore, context: DeliveryContext) -> None:
     """Its text, which may contain secrets, is not recorded. Items that no person could resend are retried."""
     kept = Endpoint("kept", RuntimeError("my-api-key"))
-    deleted = Endpoint("deleted", RuntimeError("my-api-key"), is_kept=False, retry_timeout=None)
+    deleted = Endpoint("deleted", RuntimeError("my-api-key"), kept=frozenset(), retry_timeout=None)
     for target in (kept, deleted):
         queue(store, target, 1)
     deliver(context, kept, deleted, until=lambda: kept.attempts and deleted.accepted and is_idle(store))
@@ -277,7 +277,7 @@ def test_an_interrupted_delivery_is_due_at_once(store: TrackingStore, context: D
 
 def test_a_stopping_process_sends_no_more_items(store: TrackingStore, context: DeliveryContext) -> None:
     """The items that it has claimed, but not sent, are due at once."""
-    target = Endpoint(batch_size=6, is_kept=False, retry_timeout=None)
+    target = Endpoint(batch_size=6, kept=frozenset(), retry_timeout=None)
     queue(store, target, *range(6))
     stopping = replace(context, stopping=lambda: bool(target.accepted))
     asyncio.run(DeliveryWorker(target, stopping).deliver_due())
@@ -300,7 +300,7 @@ def test_a_database_outage_after_sending_causes_no_duplicate(
             connection.execute(f"ALTER TABLE {before} RENAME TO {after}")
 
     class Cutting(Endpoint):
-        async def send(self, items: Sequence[Delivery]) -> int:
+        async def send(self, items: Sequence[Delivery]) -> Sent:
             status = await super().send(items)
             if len(self.attempts) == 1:
                 await asyncio.to_thread(rename, "delivery", "away")
@@ -336,7 +336,7 @@ def test_the_lease_is_renewed_during_a_slow_delivery(migrated_url: str, context:
                 time.sleep(0.01)
 
         class Slow(Endpoint):
-            async def send(self, items: Sequence[Delivery]) -> int:
+            async def send(self, items: Sequence[Delivery]) -> Sent:
                 for _ in range(3):
                     wait_for_renewal()
                     assert frozen.outbox.claim(self.queue, "other", lease=lease) == []
@@ -355,7 +355,7 @@ def test_a_worker_that_lost_its_lease_records_nothing(store: TrackingStore, cont
     queue(store, target, 1)
 
     class Robbed(Endpoint):
-        async def send(self, items: Sequence[Delivery]) -> int:
+        async def send(self, items: Sequence[Delivery]) -> Sent:
             with transaction(store) as connection:
                 connection.execute(delivery.update().values(due_at=store.now() - timedelta(seconds=1)))
             assert len(store.outbox.claim(self.queue, "other", lease=timedelta(minutes=1))) == 1

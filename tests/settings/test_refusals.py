@@ -55,6 +55,7 @@ WRONG: dict[str, Any] = {
     "rules": [{"threshold": 2}],
     "maintenance": [{"start": "02:00", "end": "25:00"}],
     "channels": {"oncall": {"type": "webhook", "url": "https://example.com/hunter2"}},
+    "sinks": {"bridge": {"type": "webhook", "url": "https://example.com/hunter2"}},
     "alert_url": "ftp://example.com/{id}",
     "exchange_url": "https://example.com/{answer}",
     "trace_url": "https://example.com/{question}",
@@ -63,7 +64,7 @@ WRONG: dict[str, Any] = {
     "allowed_hosts": "https://germane.example.com",
 }
 pytestmark = pytest.mark.usefixtures("bare")
-HIDDEN = {"archive", "database", "api_key", "base_url", "channels", "dashboard_token", "receiver_token"}
+HIDDEN = {"archive", "database", "api_key", "base_url", "channels", "dashboard_token", "receiver_token", "sinks"}
 
 
 def error_for(**arguments: Any) -> str:

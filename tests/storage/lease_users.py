@@ -79,7 +79,7 @@ def _claim_notifications(store: TrackingStore, owner: str) -> Sequence[Any]:
 
 
 def _finish_notifications(store: TrackingStore, owner: str, claims: Sequence[Any]) -> int:
-    return sum(store.outbox.record_attempt(ONCALL, owner, [one.id], SENT) == "sent" for one in claims)
+    return sum(store.outbox.record_attempt(ONCALL, owner, {one.id: SENT}) == {one.id: "sent"} for one in claims)
 
 
 def _add_traces(store: TrackingStore, count: int) -> None:
@@ -98,7 +98,7 @@ def _add_requests(store: TrackingStore, count: int) -> None:
 
 
 def _finish_requests(store: TrackingStore, owner: str, claims: Sequence[Any]) -> int:
-    return sum(store.outbox.record_attempt(THERE, owner, [one.id], SENT) == "sent" for one in claims)
+    return sum(store.outbox.record_attempt(THERE, owner, {one.id: SENT}) == {one.id: "sent"} for one in claims)
 
 
 def _add_partitions(store: TrackingStore, count: int) -> None:

@@ -30,6 +30,7 @@ from germane.exchange import Context, Exchange, Message
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget
 from germane.storage import (
+    NOTIFICATION,
     AlertTransaction,
     BaselineKey,
     DeliveryOutcome,
@@ -276,7 +277,7 @@ def fill_alerts(store: TrackingStore) -> None:
     for channel in (*outcomes, "claimed"):
         (item,) = store.outbox.claim(channel_queue(channel), "away", lease=HOUR)
         if channel in outcomes:
-            store.outbox.record_attempt(channel_queue(channel), "away", [item.id], outcomes[channel])
+            store.outbox.record_attempt(channel_queue(channel), "away", {item.id: outcomes[channel]})
     silence: dict[str, Any] = {"matchers": {"route": "ask*"}, "created_by": "ann", "comment": ODD[0]}
     store.alerts.add_silence(Silence(id="s1", starts_at=NOON - HOUR, ends_at=NOON + HOUR, **silence))
 
@@ -421,7 +422,7 @@ def read(store: TrackingStore) -> list[Any]:
         "alert_events": [asdict(event) for event in store.alerts.list_events("a1")],
         "silences": [asdict(silence) for silence in store.alerts.list_silences()],
         "notifications": [asdict(record) for record in store.notifications.search()],
-        "queues": [asdict(queue) for queue in store.notifications.list_channel_queues()],
+        "queues": [asdict(queue) for queue in store.outbox.list_queues(NOTIFICATION)],
         "staging": [asdict(store.received.measure())],
         "unreadable": [asdict(trace) for trace in [store.unreadable.get_trace("f" * 32)] if trace is not None],
         "forwarding": [store.forwarding.measure()],

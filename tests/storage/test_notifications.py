@@ -5,12 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tests.deliveries import BUSY, LEASE, REFUSED, SENT, Courier
+from tests.deliveries import BUSY, LEASE, REFUSED, SENT, Courier, due_channels
 from tests.storage.conftest import NOON
 from tests.storage.test_query_plans import postgresql_scans, record_statements, sqlite_scans
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification, alert_key
-from germane.storage import AlertTransaction, ChannelQueue, OutgoingRequest, TrackingStore, forwarding_queue
+from germane.storage import (
+    NOTIFICATION,
+    AlertTransaction,
+    OutgoingRequest,
+    QueueStatus,
+    TrackingStore,
+    forwarding_queue,
+)
 from germane.testing import Clock, transaction
 
 
@@ -55,19 +62,19 @@ def test_notification_is_rolled_back_with_its_transaction(store: TrackingStore) 
         AlertTransaction(holder=("watcher", "nobody"), changes=[change], notifications=[make_notification()])
     )
 
-    assert store.notifications.list_due_channels(["oncall"]) == set()
+    assert due_channels(store, ["oncall"]) == set()
 
 
 def test_each_channel_claims_only_its_own_notifications(store: TrackingStore) -> None:
     """A process claims notifications only for the channels it names."""
     enqueue(store, make_notification("n1"), make_notification("n2", channel="log"))
 
-    assert store.notifications.list_due_channels(["oncall", "log", "other"]) == {"oncall", "log"}
-    assert store.notifications.list_due_channels(["log"]) == {"log"}
-    assert store.notifications.list_due_channels([]) == set()
+    assert due_channels(store, ["oncall", "log", "other"]) == {"oncall", "log"}
+    assert due_channels(store, ["log"]) == {"log"}
+    assert due_channels(store, []) == set()
     assert Courier(store, "other").claim() is None
     assert Courier(store, "log").claim() is not None
-    assert store.notifications.list_due_channels(["log"]) == set()
+    assert due_channels(store, ["log"]) == set()
 
 
 def test_status_and_error_are_stored_with_each_attempt(store: TrackingStore, clock: Clock) -> None:
@@ -102,7 +109,7 @@ def test_old_undelivered_notifications_are_resent_only_by_id(store: TrackingStor
     Courier(store).deliver(REFUSED)
     clock.advance(days=8)
 
-    assert store.notifications.list_channel_queues() == []
+    assert store.outbox.list_queues(NOTIFICATION) == []
     assert store.notifications.resend(channel="oncall") == 0
     assert store.notifications.resend(ids=["n0"]) == 1
 
@@ -132,12 +139,12 @@ def test_channel_queue_reports_waiting_and_undelivered_notifications(store: Trac
     Courier(store).deliver(BUSY)
     Courier(store, "mail").deliver(REFUSED)
 
-    assert store.notifications.list_channel_queues() == [
-        ChannelQueue(channel="mail", undelivered=1, last_undelivered_at=NOON, last_undelivered_error="status 400"),
-        ChannelQueue(channel="oncall", waiting=2, waiting_since=NOON, retry_error="status 503"),
+    assert store.outbox.list_queues(NOTIFICATION) == [
+        QueueStatus(target="mail", undelivered=1, last_undelivered_at=NOON, last_undelivered_error="status 400"),
+        QueueStatus(target="oncall", waiting=2, waiting_since=NOON, retry_error="status 503"),
     ]
     clock.advance(days=8)
-    assert [channel_queue.channel for channel_queue in store.notifications.list_channel_queues()] == ["oncall"]
+    assert [queue.target for queue in store.outbox.list_queues(NOTIFICATION)] == ["oncall"]
 
 
 def test_every_delivery_query_uses_an_index(store: TrackingStore, clock: Clock) -> None:
@@ -145,7 +152,7 @@ def test_every_delivery_query_uses_an_index(store: TrackingStore, clock: Clock) 
 
     def work() -> None:
         enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
-        store.notifications.list_due_channels(["oncall", "log"])
+        due_channels(store, ["oncall", "log"])
         courier = Courier(store)
         for outcome in (SENT, REFUSED):
             courier.claim()
@@ -158,11 +165,11 @@ def test_every_delivery_query_uses_an_index(store: TrackingStore, clock: Clock) 
         requests = [OutgoingRequest("traces", b"body", "a" * 32, "b" * 16)]
         store.received.stage([], max_wait=1.0, requests=requests, target="there")
         (request,) = store.outbox.claim(forwarding_queue("there"), "me", lease=LEASE)
-        store.outbox.record_attempt(forwarding_queue("there"), "me", [request.id], SENT)
+        store.outbox.record_attempt(forwarding_queue("there"), "me", {request.id: SENT})
         store.forwarding.attach("e", {"score": 0.5})
         store.forwarding.measure()
         store.notifications.search(status="undelivered", channel="oncall", since=clock.now)
-        store.notifications.list_channel_queues()
+        store.outbox.list_queues(NOTIFICATION)
         store.notifications.resend(channel="oncall", ids=["n2"])
         store.notifications.resend()
 

@@ -18,7 +18,7 @@ from germane.testing import Clock, transaction
 
 KEYED = TargetQueue("notification", "oncall")
 """Items with order keys, which are kept after they were sent."""
-PLAIN = TargetQueue("forwarding", "there", batch_size=3, retry_timeout=None, is_kept=False)
+PLAIN = TargetQueue("forwarding", "there", batch_size=3, retry_timeout=None, kept=frozenset())
 """Items in the order of the target, which are deleted when they are sent."""
 BATCHED = TargetQueue("notification", "batched", batch_size=3)
 QUEUES = (KEYED, PLAIN, BATCHED)
@@ -93,7 +93,7 @@ class World:
         queue, items = self.held.pop(owner, (KEYED, []))
         if not items:
             return
-        status = self.store.outbox.record_attempt(queue, owner, [items[0].id], outcome)
+        status = self.store.outbox.record_attempt(queue, owner, {items[0].id: outcome}).get(items[0].id)
         number = items[0].payload["number"]
         assert (status is None) == (self.holder[number] != owner)
         if status == "waiting":
@@ -141,12 +141,12 @@ def test_items_are_sent_once_and_in_order(store: TrackingStore, clock: Clock, st
 
 def test_a_target_that_waits_for_a_retry_delays_no_other_target(store: TrackingStore, clock: Clock) -> None:
     """Its own items wait for the time that it asked for, in every process."""
-    other = TargetQueue("forwarding", "elsewhere", batch_size=3, retry_timeout=None, is_kept=False)
+    other = TargetQueue("forwarding", "elsewhere", batch_size=3, retry_timeout=None, kept=frozenset())
     for number in range(3):
         add(store, PLAIN, number, clock.now)
         add(store, other, number, clock.now)
     first, *rest = claim(store, PLAIN)
-    assert store.outbox.record_attempt(PLAIN, "a", [first.id], BUSY) == "waiting"
+    assert store.outbox.record_attempt(PLAIN, "a", {first.id: BUSY}) == {first.id: "waiting"}
     assert store.outbox.release("a", [item.id for item in rest]) == 2
 
     assert numbers(claim(store, other)) == [0, 1, 2]
@@ -159,7 +159,7 @@ def test_a_retry_is_not_claimed_before_its_delay(store: TrackingStore, clock: Cl
     """Not even by another process, and not after a restart."""
     add(store, KEYED, 1, clock.now, ["x"])
     (item,) = claim(store)
-    assert store.outbox.record_attempt(KEYED, "a", [item.id], BUSY) == "waiting"
+    assert store.outbox.record_attempt(KEYED, "a", {item.id: BUSY}) == {item.id: "waiting"}
     clock.advance(seconds=4.9)
     assert claim(store, owner="b") == []
     clock.advance(seconds=0.1)
@@ -171,12 +171,12 @@ def test_items_become_undelivered_after_a_refusal_or_a_day_of_retries(store: Tra
     add(store, KEYED, 1, clock.now, ["x"])
     add(store, KEYED, 2, clock.now, ["y"])
     (refused,), (retried,) = claim(store), claim(store)
-    assert store.outbox.record_attempt(KEYED, "a", [refused.id], REFUSED) == "undelivered"
+    assert store.outbox.record_attempt(KEYED, "a", {refused.id: REFUSED}) == {refused.id: "undelivered"}
     clock.advance(hours=24, seconds=-1)
-    assert store.outbox.record_attempt(KEYED, "a", [retried.id], BUSY) == "waiting"
+    assert store.outbox.record_attempt(KEYED, "a", {retried.id: BUSY}) == {retried.id: "waiting"}
     clock.advance(seconds=5)
     (again,) = claim(store)
-    assert store.outbox.record_attempt(KEYED, "a", [again.id], BUSY) == "undelivered"
+    assert store.outbox.record_attempt(KEYED, "a", {again.id: BUSY}) == {again.id: "undelivered"}
 
     clock.advance(days=1)
     assert claim(store) == []
@@ -188,7 +188,7 @@ def test_outdated_items_are_not_sent(store: TrackingStore, clock: Clock) -> None
     add(store, KEYED, 2, clock.now, ["y"])
     add(store, PLAIN, 3, clock.now)
     (item,) = claim(store)
-    store.outbox.record_attempt(KEYED, "a", [item.id], BUSY)
+    store.outbox.record_attempt(KEYED, "a", {item.id: BUSY})
     clock.advance(days=20)
     add(store, KEYED, 4, clock.now, ["z"])
 
@@ -217,8 +217,8 @@ def test_items_that_are_not_kept_are_deleted(store: TrackingStore, clock: Clock)
     for number in range(2):
         add(store, PLAIN, number, clock.now)
     accepted, refused = claim(store, PLAIN)
-    assert store.outbox.record_attempt(PLAIN, "a", [accepted.id], SENT) == "sent"
-    assert store.outbox.record_attempt(PLAIN, "a", [refused.id], REFUSED) == "undelivered"
+    assert store.outbox.record_attempt(PLAIN, "a", {accepted.id: SENT}) == {accepted.id: "sent"}
+    assert store.outbox.record_attempt(PLAIN, "a", {refused.id: REFUSED}) == {refused.id: "undelivered"}
 
     with transaction(store, read_only=True) as connection:
         assert connection.execute(delivery.select()).all() == []

@@ -368,7 +368,7 @@ def test_a_repeated_span_does_not_wait_again(store: TrackingStore, clock: Clock,
     clock.advance(seconds=WAIT + 1)
     finish(store, make, is_answer=False)
     (request,) = store.outbox.claim(forwarding_queue(""), "forwarder", lease=LEASE)
-    store.outbox.record_attempt(forwarding_queue(""), "forwarder", [request.id], SENT)
+    store.outbox.record_attempt(forwarding_queue(""), "forwarder", {request.id: SENT})
     hold(store)
 
     assert store.forwarding.list_targets() == []
@@ -449,7 +449,7 @@ def test_requests_that_are_retried_are_deleted_like_other_texts(store: TrackingS
     store.received.stage([], max_wait=MAX_WAIT, requests=requests, target="there")
     clock.advance(hours=1)
     (item,) = store.outbox.claim(queue, "me", lease=LEASE)
-    store.outbox.record_attempt(queue, "me", [item.id], BUSY)
+    store.outbox.record_attempt(queue, "me", {item.id: BUSY})
     store.received.stage([], max_wait=MAX_WAIT, requests=requests[:1], target="there")
 
     limit = clock.now - timedelta(minutes=30)
@@ -464,7 +464,7 @@ def test_the_length_and_age_of_each_queue_are_known(store: TrackingStore, clock:
     store.received.stage([], max_wait=MAX_WAIT, requests=requests, target="there")
     clock.advance(minutes=5)
     (item, _) = store.outbox.claim(forwarding_queue("there"), "me", lease=LEASE)
-    store.outbox.record_attempt(forwarding_queue("there"), "me", [item.id], BUSY)
+    store.outbox.record_attempt(forwarding_queue("there"), "me", {item.id: BUSY})
     store.received.stage([], max_wait=MAX_WAIT, requests=requests[:1], target="there")
     hold(store, "here")
 

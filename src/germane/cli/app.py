@@ -20,7 +20,7 @@ from germane.errors import DatabaseAbsent, GermaneError, UnknownScorer
 SECTIONS: Final[HelpSections] = {
     "Getting started": ("init", "doctor", "demo"),
     "Run": ("serve", "worker", "receive"),
-    "Inspect": ("report", "trend", "worst", "alerts"),
+    "Inspect": ("report", "trend", "worst", "alerts", "sinks"),
     "Analyze": ("mark", "baseline", "labels", "calibrate"),
     "Score": ("score", "rescore"),
     "Manage data": ("db", "export", "import", "archive", "prune", "forget"),
@@ -38,6 +38,7 @@ SUMMARIES: Final = {
     "trend": "Draw the mean of SCORER over time.",
     "worst": "Show the answers with the lowest scores.",
     "alerts": "List open alerts, act on them, or test rules.",
+    "sinks": "Show and test sinks, or write scores to them again.",
     "mark": "Record a marker for an event, such as a deployment or a new index.",
     "baseline": "Show, import or replace baselines.",
     "labels": "Draw answers at random to be labeled, or show the progress.",
@@ -50,7 +51,7 @@ SUMMARIES: Final = {
     "archive": "Move closed days from the database to Parquet files.",
     "prune": "Erase old texts and delete old exchanges.",
     "forget": "Delete all exchanges of a user or session, or with an attribute.",
-    "config": "Show the effective settings, active rules and channels.",
+    "config": "Show the effective settings, active rules, channels and sinks.",
     "grafana": "Write a Grafana dashboard and Prometheus rules into FOLDER.",
     "completion": "Print the completion script for a shell.",
 }

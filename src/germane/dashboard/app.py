@@ -152,7 +152,9 @@ def create_app(
 
     settings = settings or load_settings()
     closes_store = store is None
-    store = store or storage.TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
+    store = store or storage.TrackingStore(
+        settings.database, erase_after_scoring=settings.erase_after_scoring, sinks=list(settings.sinks)
+    )
     context = InsightContext(
         store=store,
         settings=settings,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from germane.errors import GermaneError
@@ -38,6 +39,16 @@ class DeliveryError(GermaneError):
         self.retry_timeout = retry_timeout
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The result of sending items together."""
+
+    status: int | None = None
+    """HTTP or SMTP status, if there was a response."""
+    errors: Mapping[int, DeliveryError] = field(default_factory=dict)
+    """The errors of the items that the target did not accept, by item id. It accepted the others."""
+
+
 class Target(ABC):
     """A target, to which items are sent one after another.
 
@@ -62,10 +73,11 @@ class Target(ABC):
         return ([item] for item in items)
 
     @abstractmethod
-    async def send(self, items: Sequence[Delivery]) -> int | None:
-        """Send items together, without retries. Return the status of the response, or None if there is none.
+    async def send(self, items: Sequence[Delivery]) -> Sent:
+        """Send items together, without retries.
 
         Raises:
-            DeliveryError: The items were not accepted.
+            DeliveryError: None of the items was accepted. If items have no order, the worker assumes that the target
+                accepts no other ones either, and pauses.
             SettingsError: The target is not configured correctly. The attempt is repeated.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +15,7 @@ from germane.daemon_pool import DaemonThreadPool
 from germane.delivery.backoff import Backoff
 from germane.delivery.target import DeliveryError, Target
 from germane.errors import SettingsError, StorageError, error_location
-from germane.storage import Delivery, DeliveryOutcome, LeaseRenewal, TrackingStore
+from germane.storage import Delivery, DeliveryOutcome, DeliveryStatus, LeaseRenewal, TrackingStore
 
 RECORD_RETRY: Final = 3
 """The number of times per lease that a failed recording of an outcome is repeated."""
@@ -49,10 +49,17 @@ class DeliveryWorker:
         """The claimed items whose outcomes are not recorded yet."""
         self._context = context
         self._outbox = context.store.outbox
-        self._attempt: tuple[Sequence[Delivery], DeliveryOutcome] | None = None
-        """The last attempt, until its outcome is recorded."""
+        self._attempt: Mapping[int, DeliveryOutcome] | None = None
+        """The outcomes of the last attempt by item id, until they are recorded."""
+        self._failure: DeliveryError | None = None
+        """The error of the last attempt, if the target accepted none of its items, until it is recorded."""
         self._error: str | None = None
         self._failed_attempts = 0
+        self._has_given_up = False
+        """Whether an item without an order was given up. Further ones are not logged."""
+        self._pause_until = 0.0
+        """On the event loop's clock. Until then, no items without an order are sent, because the target is unavailable.
+        """
         self._wake_up = asyncio.Event()
         self._wake_times: list[float] = []
         """On the event loop's clock."""
@@ -92,22 +99,26 @@ class DeliveryWorker:
             return
         await self._record()
         await self.release()
+        if asyncio.get_running_loop().time() < self._pause_until:
+            return
         run, owner, lease = self._context.threads.run, self._context.owner, self._context.lease
         claim = partial(self._outbox.claim, self.target.queue, owner, lease=lease)
         while not self._context.stopping() and (claimed := await run(claim)):
-            self.in_progress = claimed
+            self.in_progress, is_blocked = claimed, False
             renew = partial(self._outbox.renew, owner, [item.id for item in claimed], lease=lease)
             renewal = LeaseRenewal(renew, lease=lease, name="germane-delivery-lease")
             renewal.start()
             try:
                 for items in self.target.group(claimed):
-                    self._attempt = items, await self._send(items)
-                    is_retried = await self._record()
-                    if is_retried or renewal.is_lost or self._context.stopping():
+                    self._attempt = await self._send(items)
+                    is_blocked = await self._record()
+                    if is_blocked or renewal.is_lost or self._context.stopping():
                         break
             finally:
                 renewal.stop(0)
             await self.release()
+            if is_blocked and not self.target.queue.is_ordered:  # the next claim would return other items
+                return
 
     async def release(self) -> None:
         """Let any process claim the items that this one has claimed but not sent.
@@ -120,48 +131,79 @@ class DeliveryWorker:
             await self._context.threads.run(self._outbox.release, self._context.owner, ids)
             self.in_progress = []
 
-    async def _send(self, items: Sequence[Delivery]) -> DeliveryOutcome:
-        delay = partial(self._context.backoff.delay, max(item.attempt for item in items))
+    async def _send(self, items: Sequence[Delivery]) -> Mapping[int, DeliveryOutcome]:
+        """Send items together, and return their outcomes by id."""
         try:
-            return DeliveryOutcome(http_status=await self.target.send(items))
+            sent = await self.target.send(items)
         except DeliveryError as error:
-            retry_after = delay(retry_after=error.retry_after) if error.retryable else None
-            return DeliveryOutcome(http_status=error.status, error=error.problem, retry_after=retry_after)
+            failure = error
         except (SettingsError, StorageError) as error:  # a secret may have been removed since the check
-            return DeliveryOutcome(error=str(error), retry_after=delay())
+            failure = DeliveryError(str(error))
         except Exception as error:  # noqa: BLE001 - a target may be user code, so any exception is possible
-            retry_after = None if self.target.queue.is_kept else delay()  # items that are kept can be resent
-            return DeliveryOutcome(error=error_location(error), retry_after=retry_after)
+            is_final = "sent" in self.target.queue.kept  # items that are kept can be resent
+            failure = DeliveryError(error_location(error), retryable=not is_final)
+        else:
+            delays = {item.attempt: self._context.backoff.delay(item.attempt) for item in items}
+            succeeded = DeliveryOutcome(http_status=sent.status)
+            outcomes = dict.fromkeys([item.id for item in items], succeeded)
+            failed = [item for item in items if item.id in sent.errors]
+            return outcomes | {item.id: _outcome(sent.errors[item.id], delays[item.attempt]) for item in failed}
+        self._failure = failure
+        is_ordered = self.target.queue.is_ordered
+        attempts = max(item.attempt for item in items) if is_ordered else self._failed_attempts + 1
+        delay = self._context.backoff.delay(attempts, retry_after=failure.retry_after)
+        if not is_ordered:
+            self._pause_until = asyncio.get_running_loop().time() + delay.total_seconds()
+        return dict.fromkeys([item.id for item in items], _outcome(failure, delay))
 
     async def _record(self) -> bool:
-        """Record the outcome of the last attempt, if it is not recorded yet. Return whether its items are retried."""
+        """Record the outcomes of the last attempt, if they are not recorded yet. Return whether to send nothing more.
+
+        Items that have an order wait for an earlier one that is retried.
+        """
         if self._attempt is None:
             return False
-        (items, outcome), target, context = self._attempt, self.target, self._context
-        ids = [item.id for item in items]
+        outcomes, target, context = self._attempt, self.target, self._context
         try:
-            status = await context.threads.run(self._outbox.record_attempt, target.queue, context.owner, ids, outcome)
+            statuses = await context.threads.run(self._outbox.record_attempt, target.queue, context.owner, outcomes)
         except StorageError:
             self.wake_after(context.lease / RECORD_RETRY)
             raise
         self._attempt = None
-        self.in_progress = [item for item in self.in_progress if item.id not in ids]
-        if outcome.error is None:
-            if self._error is not None:
-                failed = f" after {self._failed_attempts} failed attempts" if self._failed_attempts else ""
-                logger.warning("%s has recovered%s", target.label, failed)
+        self.in_progress = [item for item in self.in_progress if item.id not in outcomes]
+        failure, self._failure = self._failure, None
+        if failure is None and self._error is not None:
+            failed = f" after {self._failed_attempts} failed attempts" if self._failed_attempts else ""
+            logger.warning("%s has recovered%s", target.label, failed)
             self._error, self._failed_attempts = None, 0
-            return False
-        self.record_failure(outcome.error)
-        self._failed_attempts += 1
-        if status == "undelivered" and target.queue.is_kept:
-            logger.warning("%s gave up on %s: %s", target.label, target.noun, outcome.error)
-        elif outcome.retry_after is not None:
-            self.wake_after(outcome.retry_after)
-        return status == "waiting"
+        if failure is not None:
+            self.record_failure(failure.problem)
+            self._failed_attempts += 1
+        self._report(statuses, outcomes)
+        return "waiting" in statuses.values() if target.queue.is_ordered else failure is not None
+
+    def _report(self, statuses: Mapping[int, DeliveryStatus], outcomes: Mapping[int, DeliveryOutcome]) -> None:
+        """Log the items that were given up, and make sure that the others are retried in time."""
+        retries = [delay for outcome in outcomes.values() if (delay := outcome.retry_after) is not None]
+        if retries:
+            self.wake_after(min(retries))
+        given_up = [id_ for id_, status in statuses.items() if status == "undelivered"]
+        queue = self.target.queue
+        if given_up and "undelivered" in queue.kept and (queue.is_ordered or not self._has_given_up):
+            self._has_given_up = True
+            logger.warning("%s gave up on %s: %s", self.target.label, self.target.noun, outcomes[given_up[0]].error)
 
     def record_failure(self, error: str) -> None:
         """Log the first failure after a success. Further failures are only counted."""
         if self._error is None:
             logger.warning(FAILURE, self.target.label, self.target.noun, error)
         self._error = error
+
+
+def _outcome(error: DeliveryError, delay: timedelta) -> DeliveryOutcome:
+    return DeliveryOutcome(
+        http_status=error.status,
+        error=error.problem,
+        retry_after=delay if error.retryable else None,
+        retry_timeout=error.retry_timeout,
+    )

@@ -181,7 +181,7 @@ def rescore_partition(job: RescoreJob, part: PartitionPart) -> RescoreOutcome | 
         GermaneError: A judge has not responded for a minute. The scores up to then are written.
     """
     settings = settings_of_worker(job.settings, has_own_secrets=job.has_own_secrets)
-    store = _open_store(settings.database, settings.erase_after_scoring)
+    store = _open_store(settings.database, settings.erase_after_scoring, tuple(settings.sinks))
     owner = f"{job.driver}:{uuid4().hex}"
     claimed = store.history.claim_partition(PartitionKey(job.run_id, part.number), owner, lease=LEASE)
     if claimed is None:
@@ -290,6 +290,6 @@ async def _run_while_held(scoring: Coroutine[Any, Any, Result], renewal: LeaseRe
 
 
 @cache
-def _open_store(url: str, erase_after_scoring: bool) -> TrackingStore:  # noqa: FBT001 - a key of the cache
+def _open_store(url: str, erase_after_scoring: bool, sinks: tuple[str, ...]) -> TrackingStore:  # noqa: FBT001 - a key of the cache
     """Open the database, once per process."""
-    return TrackingStore(url, erase_after_scoring=erase_after_scoring)
+    return TrackingStore(url, erase_after_scoring=erase_after_scoring, sinks=sinks)

@@ -13,13 +13,14 @@ from germane.insights.judge import JudgeHistory, load_judge
 from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.settings import Budget, Settings
 from germane.storage import (
+    NOTIFICATION,
     AnswerFilter,
     BudgetDay,
-    ChannelQueue,
     Coverage,
     JobRuns,
     NotificationRecord,
     OpenTasks,
+    QueueStatus,
     RateLimitUsage,
     RetrySummary,
     SamplingSummary,
@@ -151,7 +152,7 @@ class WorkerInsight:
     coverage: Sequence[Coverage]
     coverage_hidden: int
     forwarding: Sequence[WaitingRequests]
-    channels: Sequence[ChannelQueue]
+    channels: Sequence[QueueStatus]
     undelivered: Sequence[NotificationRecord]
     traces: WatchedSummary
     """The traces that were watched or received in the window, with samples of the unreadable ones."""
@@ -202,7 +203,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         coverage=sorted(coverage, key=lambda counts: -counts.seen)[:MAX_COVERAGE_ROWS],
         coverage_hidden=max(0, len(coverage) - MAX_COVERAGE_ROWS),
         forwarding=store.forwarding.list_targets(),
-        channels=store.notifications.list_channel_queues(),
+        channels=store.outbox.list_queues(NOTIFICATION),
         undelivered=store.notifications.search(status="undelivered", limit=MAX_UNDELIVERED),
         traces=load_watched_traces(store, since=view.since, until=view.until, with_samples=True),
         storage=_load_storage(context),

@@ -18,11 +18,11 @@ from typing import Final
 from germane.alert import Alert
 from germane.alerting import AlertEvaluator, Channel, channel_filters, message_formats
 from germane.daemon_pool import DaemonThreadPool
-from germane.delivery import Backoff
+from germane.delivery import Backoff, DeliveryContext
 from germane.exchange import Exchange
 from germane.monitor.jobs.anchors import AnchorJob
 from germane.monitor.jobs.calibration import CalibrationJob
-from germane.monitor.jobs.delivery import NotificationContext, NotificationDispatcher
+from germane.monitor.jobs.delivery import Dispatcher, NotificationContext, NotificationDispatcher
 from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule, RollupJob
 from germane.monitor.jobs.queue_metrics import QueueMetricsJob
 from germane.monitor.loop.job import Job, JobStatus, OutageLog
@@ -41,6 +41,7 @@ from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
 from germane.scorers import Scorer, uses_coalescing_judge
 from germane.settings import Settings
+from germane.sinks import SINK_BACKOFF, SinkTarget, build_sinks
 from germane.storage import (
     CalibrationCache,
     JobRun,
@@ -67,6 +68,8 @@ MIN_LEASE_TTL: Final = 10.0
 """The shortest TTL of a leader lease, in seconds. If the leader crashes, its successor waits at least this long."""
 HEARTBEAT_STOP_TIMEOUT: Final = 1.0
 """Maximum number of seconds to wait for a heartbeat in progress when stopping."""
+SINK_DRAIN_TIMEOUT: Final = 2.0
+"""Maximum number of seconds for writing to sinks when stopping."""
 JUDGE_TIMEOUT_SHARE: Final = 0.6
 """The share of the stop timeout for in-flight judge requests. The rest is for saving, notifications and closing."""
 
@@ -126,6 +129,8 @@ class MonitorStatus:
     channel_problems: Mapping[str, str] = field(default_factory=dict)
     """Problems by channel name: the error from the last attempt, or the reason this process cannot use the channel.
     """
+    sink_problems: Mapping[str, str] = field(default_factory=dict)
+    """Problems by sink name."""
 
 
 class Supervisor:
@@ -177,6 +182,7 @@ class Supervisor:
             clock=clock,
         )
         self._dispatcher = self._new_dispatcher(filters)
+        self._sinks = self._new_sink_dispatcher()
 
         # Maintenance
         self._queue_metrics = QueueMetricsJob(store, settings, leader=self._sampler_lease, thread_pool=pool)
@@ -248,7 +254,7 @@ class Supervisor:
             saved = False
         for task in self._loops:
             task.cancel()
-        await self._dispatcher.close()
+        await asyncio.gather(self._dispatcher.close(), self._sinks.close())
         self._thread_pool.close()
         self._retention.close()
         self._heartbeat.stop(0)
@@ -267,6 +273,7 @@ class Supervisor:
             stuck_scorers=self._scoring.stuck_scorers,
             budget_problem=self._budget_problem,
             channel_problems=self._dispatcher.problems,
+            sink_problems=self._sinks.problems,
         )
 
     async def _save_and_release(self) -> bool:
@@ -285,7 +292,7 @@ class Supervisor:
 
         releasing_tasks = self._new_job("release tasks", release_tasks)
         releasing_leases = self._new_job("release leases", release_leases)
-        closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
+        closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._drain)
         # First release what other processes wait for. A predicate that never returns then delays only the later steps.
         await self._jobs["score"].wait_until_idle()
         await self._jobs["save"].run()
@@ -351,6 +358,17 @@ class Supervisor:
         if await self._thread_pool.run(evaluate):
             await self._jobs["deliver"].run()
 
+    async def _wake_deliveries(self) -> None:
+        await self._dispatcher.wake_due()
+        await self._sinks.wake_due()
+
+    async def _drain(self) -> None:
+        """Send what is due. Sinks get little time, because another process or the next start continues."""
+        await self._dispatcher.drain()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SINK_DRAIN_TIMEOUT):
+                await self._sinks.drain()
+
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         for score in scores:
             self._failure_log.record_score(score)
@@ -371,7 +389,7 @@ class Supervisor:
             "score": self._scoring.claim_tasks,
             "save": self._results.save,
             "evaluate": self._run_evaluation,
-            "deliver": self._dispatcher.wake_due_channels,
+            "deliver": self._wake_deliveries,
             "rollup": self._rollups.run,
             RETENTION_JOB: self._retention.run,
         }
@@ -434,6 +452,18 @@ class Supervisor:
         return NotificationDispatcher(
             context, self._channels, filters, new_job=self._new_job, new_lease=self._new_lease
         )
+
+    def _new_sink_dispatcher(self) -> Dispatcher:
+        config, pool = self._config, self._thread_pool
+        if not config.settings.sinks:
+            targets: dict[str, SinkTarget] = {}
+        else:
+            sinks = build_sinks(config.settings)
+            targets = {name: SinkTarget(sink, config.store, pool) for name, sink in sinks.items()}
+        context = DeliveryContext(
+            store=config.store, owner=self._owner, threads=pool, lease=self._lease, backoff=SINK_BACKOFF
+        )
+        return Dispatcher(context, targets, new_job=self._new_job, job_name="write to sink")
 
     def _new_sampler(self) -> Sampler:
         config, settings = self._config, self._config.settings

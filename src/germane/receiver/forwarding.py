@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from germane.daemon_pool import DaemonThreadPool
-from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Target
+from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Sent, Target
 from germane.errors import StorageError, error_location
 from germane.logging_filters import suppressed_loggers
 from germane.otlp import compress_request
@@ -100,7 +100,7 @@ class OTLPTarget(Target):
         if spans:
             yield spans
 
-    async def send(self, items: Sequence[Delivery]) -> int:
+    async def send(self, items: Sequence[Delivery]) -> Sent:
         """Send the requests of a group in one request. If the target rejects them for good, they are dropped."""
         from germane.tracer import count_forwarded
 
@@ -122,7 +122,7 @@ class OTLPTarget(Target):
             self.rejected += 1
             if self.rejected == 1:
                 _logger.warning("the forwarding target rejects requests with HTTP %d, which are dropped", status)
-        return status
+        return Sent(status)
 
 
 class Forwarder(BackgroundThread):

@@ -50,5 +50,7 @@ from .types import Retention as Retention
 from .types import matches_patterns as matches_patterns
 from .types import parse_timezone as parse_timezone
 from .types import parse_token as parse_token
+from .types import redact_reference as redact_reference
+from .types import redact_url as redact_url
 from .types import resolve_secret as resolve_secret
 from .types import resolve_url as resolve_url

@@ -28,6 +28,7 @@ from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, 
 from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
 from germane.settings.service_name import default_service_name
+from germane.settings.sinks import SINK_TYPES, Sinks, SinkSettings
 from germane.settings.types import (
     DAY,
     AllowedHosts,
@@ -179,6 +180,9 @@ class Settings(BaseSettings):
     `[[maintenance]]`."""
     channels: Channels = Field(default_factory=dict)
     """Notification channels by name, such as `type = "slack"` in `[channels.oncall]`."""
+    sinks: Sinks = Field(default_factory=dict)
+    """Tools to which scores and labels are written, by name, such as `type = "phoenix"` in `[sinks.phoenix]`. Set them
+    for all processes that write scores or labels."""
     alert_url: URLTemplate | None = None
     """URL of an alert in notifications, such as `https://germane.example.com/alerts/{id}`. It may also contain `{key}`,
     `{rule}`, `{service}`, `{route}` and `{scorer}`."""
@@ -293,6 +297,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     rules: Sequence[AnyRule | Mapping[str, Any]]
     maintenance: Sequence[MaintenanceWindow | Mapping[str, Any]]
     channels: Mapping[str, ChannelSettings | Mapping[str, Any]] | None
+    sinks: Mapping[str, SinkSettings | Mapping[str, Any]] | None
     alert_url: str | None
     exchange_url: str | None
     trace_url: str | None
@@ -363,6 +368,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "rules": Rule,
     "maintenance": MaintenanceWindow,
     "channels": ChannelSettings,
+    "sinks": SinkSettings,
     "prices": Price,
     "budget": Budget,
     "always_score": AlwaysScore,
@@ -370,16 +376,20 @@ _NESTED: dict[str, type[BaseModel]] = {
     "retention": Retention,
     "archive": Archive,
 }
-_TYPED: dict[str, Mapping[str, type[BaseModel]]] = {"channels": CHANNEL_TYPES, "rules": RULE_TYPES}
+_TYPED: dict[str, Mapping[str, type[BaseModel]]] = {
+    "channels": CHANNEL_TYPES,
+    "rules": RULE_TYPES,
+    "sinks": SINK_TYPES,
+}
 _WITHOUT_FIELD_VARIABLES = {
     "allowed_hosts", "always_score", "breakdowns", "channels", "filters", "imports", "maintenance", "prices", "rules",
-    "scorer_options", "scorers",
+    "scorer_options", "scorers", "sinks",
 }  # fmt: skip
 """Settings whose fields have no environment variables of their own."""
 _FIELD_VARIABLES = [
     f"{name}__{field}" for name in _NESTED.keys() - _WITHOUT_FIELD_VARIABLES for field in _NESTED[name].model_fields
 ]
-_SECRET = {"database", "archive", "api_key", "base_url", "channels", "dashboard_token", "receiver_token"}
+_SECRET = {"database", "archive", "api_key", "base_url", "channels", "dashboard_token", "receiver_token", "sinks"}
 _FALLBACKS = {"judge": "OPENAI_MODEL", "api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"}
 """Variables of other programs that settings default to."""
 _KUBERNETES_VARIABLE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
@@ -408,7 +418,7 @@ def _explain(detail: Any) -> str:
     if variable not in os.environ and os.environ.get(_FALLBACKS.get(head, "")):
         variable = _FALLBACKS[head]
     if detail["type"] in {"union_tag_not_found", "union_tag_invalid"}:
-        problem = f"type must be one of {', '.join(CHANNEL_TYPES)}"
+        problem = f"type must be one of {', '.join(_TYPED[head])}"
     else:
         problem = detail["msg"].removeprefix("Value error, ")
     return f"setting {name}{shown}: {problem} (set it by argument, {variable} or germane.toml)"

@@ -21,7 +21,7 @@ _INHERITED: Final[Mapping[str, Sequence[str]]] = {
     "base_url": ("OPENAI_BASE_URL",),
 }
 """Variables from other tools that provide defaults."""
-_SPLIT_BY_FIELD: Final = ("budget", "retention", "channels", "filters", "prices", "scorer_options")
+_SPLIT_BY_FIELD: Final = ("budget", "retention", "channels", "sinks", "filters", "prices", "scorer_options")
 """Settings whose fields may come from different sources."""
 
 

@@ -55,6 +55,22 @@ def resolve_url(reference: str) -> str:
     return url
 
 
+def redact_url(url: str) -> str:
+    """Return a URL's scheme, host and port. The other parts are omitted, because they may be secret."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}{port}/***"
+
+
+def redact_reference(reference: str) -> str:
+    """Return the redacted URL behind a secret reference, or the reference itself if the secret cannot be read."""
+    try:
+        return redact_url(resolve_url(reference))
+    except SettingsError:
+        return reference
+
+
 def parse_token(token: str | SecretStr) -> SecretStr:
     """Validate a token that is passed in code. The rules are those of the ``dashboard_token`` setting.
 

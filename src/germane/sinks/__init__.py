@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from germane.lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -23,6 +23,8 @@ MAX_REPLY_SIZE: Final = 4 * 2**20
 _REJECTED: Final = (401, 403)
 _WRONG_URL: Final = (404, 405)
 _RETRYABLE: Final = (408, 425, 429)
+_CLIENT_ERROR: Final = 400
+_SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class SinkClient:
         if response.status_code in accept:
             return reply
         if not response.is_success:
-            raise _error(response)
+            raise error_for_status(response.status_code, response.headers)
         if data is None and needs_json:
             problem = f"status {response.status_code}, but the response is not JSON; check the URL"
             raise DeliveryError(problem, status=response.status_code)
@@ -117,13 +119,12 @@ def _parse(text: bytes) -> Any:
         return None
 
 
-def _error(response: httpx2.Response) -> DeliveryError:
+def error_for_status(status: int, headers: Mapping[str, str] = {}) -> DeliveryError:
     """Return the error for a status. Whatever the user can correct is retried, so that nothing is lost until then."""
-    status = response.status_code
     if status in _REJECTED:
         return DeliveryError(f"status {status}: the key was rejected", status=status)
-    if status in _WRONG_URL or response.is_redirect:
+    if status in _WRONG_URL or status < _CLIENT_ERROR:
         return DeliveryError(f"status {status}: check the URL", status=status)
-    if status in _RETRYABLE or response.is_server_error:
-        return DeliveryError(f"status {status}", status=status, retry_after=parse_retry_after(response.headers))
+    if status in _RETRYABLE or status >= _SERVER_ERROR:
+        return DeliveryError(f"status {status}", status=status, retry_after=parse_retry_after(headers))
     return DeliveryError(f"status {status}", status=status, retryable=False)

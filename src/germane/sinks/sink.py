@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from germane.delivery import DeliveryError
 from germane.errors import SettingsError
+from germane.exchange import AttributeValue
 from germane.sinks.client import SinkClient
 
 HUMAN_LABEL: Final = "human_label"
@@ -60,6 +61,8 @@ class SinkItem:
     """16 hexadecimal digits."""
     service: str
     route: str
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    """What the application has stored with the exchange, such as a tenant."""
     scores: tuple[SinkScore, ...]
     """One for each scorer, by name."""
     labels: tuple[SinkLabel, ...]

@@ -7,7 +7,7 @@ from .alerting.detectors import MAX_SCORING_DELAY as MAX_SCORING_DELAY
 from .alerting.detectors import DetectorScore as DetectorScore
 from .alerting.detectors import DetectorScoreQuery as DetectorScoreQuery
 from .alerting.detectors import DetectorState as DetectorState
-from .alerting.notifications import ChannelQueue as ChannelQueue
+from .alerting.notifications import NOTIFICATION as NOTIFICATION
 from .alerting.notifications import NotificationRecord as NotificationRecord
 from .alerting.notifications import channel_queue as channel_queue
 from .alerting.notifications import parse_notification as parse_notification
@@ -43,6 +43,7 @@ from .answers.store_questions import QuestionGroups as QuestionGroups
 from .answers.store_questions import QuestionScore as QuestionScore
 from .answers.store_questions import QuestionScores as QuestionScores
 from .answers.store_questions import QuestionSort as QuestionSort
+from .answers.store_sinks import SinkExchange as SinkExchange
 from .archive.days import ArchivedDay as ArchivedDay
 from .counts.tally import Coverage as Coverage
 from .counts.watched import WatchKey as WatchKey
@@ -69,6 +70,8 @@ from .ingest.unreadable_traces import SampleLimiter as SampleLimiter
 from .ingest.writer import ExchangeWriter as ExchangeWriter
 from .outbox import Delivery as Delivery
 from .outbox import DeliveryOutcome as DeliveryOutcome
+from .outbox import DeliveryStatus as DeliveryStatus
+from .outbox import QueueStatus as QueueStatus
 from .outbox import TargetQueue as TargetQueue
 from .queue.backlog import BACKLOG_COUNT_LIMIT as BACKLOG_COUNT_LIMIT
 from .queue.backlog import Backlog as Backlog
@@ -97,6 +100,8 @@ from .read_only import Store as Store
 from .retention.integrity_check import DiskUsage as DiskUsage
 from .retention.integrity_check import IntegrityReport as IntegrityReport
 from .retention.store_archive import DayResult as DayResult
+from .sink_items import SINK as SINK
+from .sink_items import sink_queue as sink_queue
 from .store import CalibrationCache as CalibrationCache
 from .store import TrackingStore as TrackingStore
 from .transfer.export import StoredRecord as StoredRecord

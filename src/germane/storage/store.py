@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from germane.calibration import Calibration
 from germane.errors import StorageError
@@ -20,6 +22,7 @@ from germane.storage.answers.store_anchors import AnchorStore
 from germane.storage.answers.store_answers import AnswerStore
 from germane.storage.answers.store_labels import LabelStore
 from germane.storage.answers.store_questions import QuestionStore
+from germane.storage.answers.store_sinks import SinkStore
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import migrate
 from germane.storage.db.component import StoreContext, utc_now
@@ -40,6 +43,7 @@ from germane.storage.quota.store_quota import QuotaStore
 from germane.storage.retention.integrity_check import IntegrityChecker
 from germane.storage.retention.store_archive import ArchiveStore
 from germane.storage.retention.store_retention import RetentionStore
+from germane.storage.sink_items import write_pending
 from germane.storage.transfer.store_transfer import TransferStore
 from germane.storage.trends.rollup import RollupStore
 from germane.storage.trends.store_trends import TrendStore
@@ -64,6 +68,7 @@ class TrackingStore:
         clock: Returns the current time. With the default, leases and limits use the database server's clock.
         erase_after_scoring: Whether to erase an exchange's text when its last task is closed.
         archive: The ``archive.location`` setting. If it is given, exchanges are not deleted before they are archived.
+        sinks: Names of the sinks to which scores and labels are written.
         on_commit: Called with event counts after each transaction that stored exchanges or closed tasks; must not
             raise.
         auto_migrate: Whether to create or upgrade the tables before the first transaction that writes.
@@ -79,12 +84,13 @@ class TrackingStore:
         clock: Callable[[], datetime] = utc_now,
         erase_after_scoring: bool = False,
         archive: str | None = None,
+        sinks: Sequence[str] = (),
         on_commit: CommitListener = lambda _: None,
         auto_migrate: bool = False,
     ) -> None:
         self._database = Database(
             url,
-            before_commit=(dirty_hours.write_pending, tally.write_pending),
+            before_commit=(dirty_hours.write_pending, tally.write_pending, self._queue_for_sinks),
             on_commit=on_commit,
             check_tables=migrate.check_tables,
             recreate=migrate.migrate,
@@ -93,6 +99,7 @@ class TrackingStore:
         self.context = StoreContext(
             self._database, clock=clock, erase_after_scoring=erase_after_scoring, archive=archive
         )
+        self._sinks = tuple(sinks)
         self.exchanges = ExchangeStore(self.context)
         self.received = ReceivedSpanStore(self.context)
         self.forwarding = ForwardingQueue(self.context)
@@ -119,6 +126,7 @@ class TrackingStore:
         self.detectors = DetectorStore(self.context)
         self.notifications = NotificationStore(self.context)
         self.outbox = Outbox(self.context)
+        self.sinks = SinkStore(self.context)
         self.retention = RetentionStore(self.context)
         self.archive = ArchiveStore(self.context)
         self.integrity = IntegrityChecker(self.context)
@@ -147,6 +155,9 @@ class TrackingStore:
     def files(self) -> tuple[Path, ...]:
         """Existing files: the SQLite file, its write-ahead log and the log's index. Empty for other databases."""
         return self._database.files
+
+    def _queue_for_sinks(self, connection: Connection) -> None:
+        write_pending(connection, self._sinks, self.context.now)
 
     def migrate(self) -> None:
         """Create or upgrade the tables. Any number of processes may call this concurrently."""

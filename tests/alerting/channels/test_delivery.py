@@ -115,7 +115,7 @@ def delivered(
 async def looking(delivery: NotificationDispatcher, condition: Callable[[], object]) -> None:
     """Poll repeatedly, as the scheduler does."""
     while not condition():
-        await delivery.wake_due_channels()
+        await delivery.wake_due()
         await asyncio.sleep(0.02)
 
 
@@ -249,7 +249,7 @@ def test_only_one_process_resends_alerts(
 
     async def work(delivery: NotificationDispatcher) -> None:
         for _ in range(10):
-            await delivery.wake_due_channels()
+            await delivery.wake_due()
             await asyncio.sleep(0.02)
 
     delivered(desk, {"hook": channel}, work)

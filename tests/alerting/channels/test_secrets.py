@@ -13,7 +13,7 @@ from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 from germane.alert import Notification
 from germane.alerting.channels.factory import build_channels
 from germane.settings import load_settings
-from germane.storage import AlertTransaction, TrackingStore
+from germane.storage import NOTIFICATION, AlertTransaction, TrackingStore
 
 SECRETS = ("hunter-url", "hunter-key", "hunter-pager", "hunter-slack", "hunter-mail", "hunter-token")
 
@@ -64,7 +64,7 @@ def test_channel_secrets_appear_in_no_row_log_error_or_repr(
     until(lambda: all(one.error or one.status == "sent" for one in store.notifications.search()))
     outputs = [
         repr(store.notifications.search()),
-        repr(store.notifications.list_channel_queues()),
+        repr(store.outbox.list_queues(NOTIFICATION)),
         repr(running.status()),
         caplog.text,
     ]

@@ -17,11 +17,12 @@ from tests.alerting.channels.conftest import HOSTILE, Answer, Receiver, a_hostil
 
 from germane.alert import Alert
 from germane.alerting.channels.channel import ExchangeQuote
-from germane.alerting.channels.http import JsonPoster, redact_url
+from germane.alerting.channels.http import JsonPoster
 from germane.alerting.channels.webhook import Webhook
 from germane.delivery import DeliveryError
 from germane.errors import SettingsError
 from germane.settings import channels as settings
+from germane.settings import redact_url
 
 PATH = "/services/T000/B000/very-secret-path"
 

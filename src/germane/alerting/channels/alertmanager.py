@@ -18,10 +18,10 @@ from germane.alerting.channels.channel import (
     quote_line,
     worst_exchange_ids,
 )
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
+from germane.alerting.channels.http import JsonPoster, build_poster
 from germane.alerting.wording import alert_title
 from germane.delivery import DeliveryError
-from germane.settings import AlertmanagerSettings, resolve_secret
+from germane.settings import AlertmanagerSettings, redact_url, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0
 """Seconds after which firing alerts are resent, unless the poll interval is longer."""

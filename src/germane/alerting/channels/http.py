@@ -14,15 +14,13 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx2
 
 from germane.delivery import DeliveryError
-from germane.errors import SettingsError
 from germane.logging_filters import suppressed_loggers
 from germane.retry_after import parse_retry_after
-from germane.settings import HTTPChannel, resolve_url
+from germane.settings import HTTPChannel
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -233,19 +231,3 @@ def build_poster(settings: HTTPChannel) -> JsonPoster:
     """Build the poster for a channel from its settings."""
     guard = None if settings.allow_private_networks else NetworkGuard(settings.allowed_networks)
     return JsonPoster(guard)
-
-
-def redact_url(url: str) -> str:
-    """Return a URL's scheme, host and port. The other parts are omitted, because they may be secret."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{parts.scheme}://{host}{port}/***"
-
-
-def redact_reference(reference: str) -> str:
-    """Return the redacted URL behind a secret reference, or the reference itself if the secret cannot be read."""
-    try:
-        return redact_url(resolve_url(reference))
-    except SettingsError:
-        return reference

@@ -13,10 +13,10 @@ from germane.alerting.channels.channel import (
     quote_line,
     worst_exchange_ids,
 )
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
+from germane.alerting.channels.http import JsonPoster, build_poster
 from germane.alerting.wording import alert_title
 from germane.delivery import DeliveryError
-from germane.settings import PagerDutySettings, resolve_secret
+from germane.settings import PagerDutySettings, redact_url, resolve_secret
 
 MAX_SUMMARY_LENGTH: Final = 1024
 """PagerDuty truncates longer summaries."""

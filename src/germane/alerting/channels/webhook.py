@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-import time
 from abc import ABC, abstractmethod
 from typing import Any, Final, Generic, TypeVar
 
 from germane.alerting.channels.channel import ChannelMessage, config_error_of
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.channels.http import JsonPoster, build_poster
 from germane.alerting.wording import alert_title
+from germane.delivery import signed_headers
 from germane.settings import (
     DiscordSettings,
     SlackSettings,
     TeamsSettings,
     WebhookSettings,
+    redact_reference,
     resolve_secret,
     resolve_url,
 )
@@ -79,12 +78,7 @@ class Webhook(WebhookChannel[WebhookSettings]):
 
     def build_headers(self, message: ChannelMessage, body: bytes) -> dict[str, str]:
         """Return the headers that identify the message and, if a secret is configured, sign its body."""
-        timestamp, secret = str(int(time.time())), self._secret()
-        headers = {"Idempotency-Key": message.notification.idempotency_key, "Germane-Timestamp": timestamp}
-        if secret is not None:
-            signature = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256)
-            headers["Germane-Signature"] = f"sha256={signature.hexdigest()}"
-        return headers
+        return signed_headers(body, message.notification.idempotency_key, self._secret())
 
     def _secret(self) -> str | None:
         return None if self._settings.secret is None else resolve_secret(self._settings.secret)

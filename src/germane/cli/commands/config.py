@@ -36,7 +36,7 @@ _UNLISTED_FIELDS: Final = ("name", "type", "enabled")
 @click.command("config", cls=Command)
 @click.option("--origins", is_flag=True, help="Show the origin of each value.")
 def command(origins: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Show the effective settings, active rules and channels.
+    """Show the effective settings, active rules, channels and sinks.
 
     Secrets are masked.
     """
@@ -51,7 +51,8 @@ def command(origins: bool) -> None:  # noqa: FBT001 - click passes it by name
                 for value in values
             ],
             "rules": [{"default": rule not in settings.rules, **_rule_fields(rule)} for rule in settings.active_rules],
-            "channels": {name: _channel_fields(channel) for name, channel in settings.channels.items()},
+            "channels": {name: _target_fields(channel) for name, channel in settings.channels.items()},
+            "sinks": {name: _target_fields(sink) for name, sink in settings.sinks.items()},
         }
         print_json(content)
         return
@@ -74,7 +75,11 @@ def command(origins: bool) -> None:  # noqa: FBT001 - click passes it by name
         else "\nChannels: none configured. Alerts go to the log and to the on_alert callback."
     )
     for name, channel in settings.channels.items():
-        _print_fields(name, str(channel.type), _channel_fields(channel), "")
+        _print_fields(name, str(channel.type), _target_fields(channel), "")
+    if settings.sinks:
+        click.echo("\nSinks:")
+    for name, sink in settings.sinks.items():
+        _print_fields(name, str(sink.type), _target_fields(sink), "")
 
 
 def _print_values(settings: Settings, values: Sequence[SettingValue], *, shows_origins: bool) -> None:
@@ -85,7 +90,7 @@ def _print_values(settings: Settings, values: Sequence[SettingValue], *, shows_o
     for value in values:
         if value.name == "rules":
             text = f"{len(value.value)} configured, see below" if value.value else "-"
-        elif value.name.startswith("channels."):
+        elif value.name.startswith(("channels.", "sinks.")):
             text = f"{value.value.type}, see below"
         else:
             text = _format_value(_to_json(settings, value))
@@ -115,9 +120,9 @@ def _rule_fields(rule: Rule) -> dict[str, Any]:
     return {names[name]: value for name, value in rule.model_dump(mode="json").items()}
 
 
-def _channel_fields(channel: BaseModel) -> dict[str, Any]:
-    """Return a channel's fields with masked secrets."""
-    return {name: _mask_secrets(name, value) for name, value in channel.model_dump(mode="json").items()}
+def _target_fields(target: BaseModel) -> dict[str, Any]:
+    """Return the fields of a channel or sink with masked secrets."""
+    return {name: _mask_secrets(name, value) for name, value in target.model_dump(mode="json").items()}
 
 
 def _to_json(settings: Settings, value: SettingValue) -> Any:

@@ -44,6 +44,7 @@ def open_store(*, check_names: bool = True) -> Iterator[storage.TrackingStore]:
         settings.database,
         erase_after_scoring=settings.erase_after_scoring,
         archive=None if settings.archive is None else settings.archive.location,
+        sinks=list(settings.sinks),
     )
     try:
         if store.is_absent and store.path is not None:

@@ -1,4 +1,4 @@
-"""Notification delivery, with one worker per channel, and reminders for channels that require them."""
+"""Delivery to channels and sinks, with one worker for each, and reminders for channels that require them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 
 from germane.alert import Alert
 from germane.alerting import Channel, ChannelMessage, ExchangeQuote, MessageFormat, ResendingChannel, was_notified
-from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Target
+from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Sent, Target
 from germane.errors import SettingsError, StorageError
 from germane.monitor.loop.job import Job
 from germane.monitor.loop.leases import LeaderLease
@@ -65,7 +65,7 @@ class ChannelTarget(Target):
         """The reason why this process cannot send messages to the channel."""
         return self._channel.config_error
 
-    async def send(self, items: Sequence[Delivery]) -> int | None:
+    async def send(self, items: Sequence[Delivery]) -> Sent:
         """Send a notification, with quotes if the channel includes text."""
         (item,) = items
         notification, context = parse_notification(self.queue.target, item), self._context
@@ -78,11 +78,75 @@ class ChannelTarget(Target):
                 for id_, exchange in exchanges.items()
             }
         message_format = context.format_for(self.queue.target)
-        return await self._channel.send(ChannelMessage(notification=notification, quotes=quotes, format=message_format))
+        message = ChannelMessage(notification=notification, quotes=quotes, format=message_format)
+        return Sent(await self._channel.send(message))
 
 
-class NotificationDispatcher:
-    """Runs one worker for each of this process's channels, so that a slow channel does not delay the others.
+class Dispatcher:
+    """Runs one worker for each of this process's targets, so that a slow target does not delay the others.
+
+    Args:
+        context: The store and the options of the workers.
+        targets: The targets by name.
+        new_job: Creates a job.
+        job_name: Prefix of the names of jobs.
+    """
+
+    def __init__(
+        self, context: DeliveryContext, targets: Mapping[str, Target], *, new_job: NewJob, job_name: str
+    ) -> None:
+        self._context = context
+        self._workers = {name: DeliveryWorker(target, context) for name, target in targets.items()}
+        self._jobs = {name: new_job(f"{job_name} {name}", partial(self._deliver, name)) for name in targets}
+        self._tasks = [
+            asyncio.create_task(job.run_whenever(self._workers[name].wait_for_work)) for name, job in self._jobs.items()
+        ]
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Problems by target name, for the targets that do not work."""
+        return {name: problem for name, worker in self._workers.items() if (problem := worker.problem) is not None}
+
+    async def wake_due(self) -> None:
+        """Wake the workers of targets that have due items. Does not wait for the workers."""
+        for name in await self._due_targets():
+            self._workers[name].wake()
+
+    async def drain(self) -> None:
+        """Send due items, and wait until they have been sent."""
+        due = await self._due_targets()
+        await asyncio.gather(
+            *(
+                job.run() if name in due or self._workers[name].in_progress else job.wait_until_idle()
+                for name, job in self._jobs.items()
+            )
+        )
+
+    async def close(self) -> None:
+        """Stop sending. Unsent items stay in the database, where another process can claim them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        interrupted = [worker.target.label for worker in self._workers.values() if worker.in_progress]
+        if interrupted:
+            logger.warning("stopped before everything had been sent to %s", ", ".join(interrupted))
+        with suppress(StorageError, TimeoutError):
+            async with asyncio.timeout(RELEASE_TIMEOUT):
+                for worker in self._workers.values():
+                    await worker.release()
+
+    async def _due_targets(self) -> set[str]:
+        if not self._workers:
+            return set()
+        queues = [worker.target.queue for worker in self._workers.values()]
+        return await self._context.threads.run(self._context.store.outbox.list_due, queues)
+
+    async def _deliver(self, name: str) -> None:
+        await self._workers[name].deliver_due()
+
+
+class NotificationDispatcher(Dispatcher):
+    """Sends notifications and reminders to channels.
 
     ``accepts`` has a filter by channel name, which selects the alerts that the channel is notified of.
     """
@@ -96,9 +160,8 @@ class NotificationDispatcher:
         new_job: NewJob,
         new_lease: NewLease,
     ) -> None:
-        self._context = context
         targets = {name: ChannelTarget(name, channel, context) for name, channel in channels.items()}
-        self._workers = {name: DeliveryWorker(target, context) for name, target in targets.items()}
+        super().__init__(context, targets, new_job=new_job, job_name="deliver to")
         self._reminders = {
             name: AlertReminder(
                 worker=self._workers[name],
@@ -110,61 +173,24 @@ class NotificationDispatcher:
             for name, channel in channels.items()
             if isinstance(channel, ResendingChannel)
         }
-        self._jobs = {name: new_job(f"deliver to {name}", partial(self._deliver, name)) for name in channels}
-        self._tasks = [
-            asyncio.create_task(job.run_whenever(self._workers[name].wait_for_work)) for name, job in self._jobs.items()
-        ]
-
-    @property
-    def problems(self) -> dict[str, str]:
-        """Problems by channel name, for the channels that do not work."""
-        return {name: problem for name, worker in self._workers.items() if (problem := worker.problem) is not None}
 
     @property
     def leases(self) -> list[LeaderLease]:
         """The reminder leases that this process may hold."""
         return [reminder.lease for reminder in self._reminders.values()]
 
-    async def wake_due_channels(self) -> None:
+    async def wake_due(self) -> None:
         """Wake the workers of channels that have due notifications or reminders. Does not wait for the workers."""
-        for name in await self._due_channels():
-            self._workers[name].wake()
+        await super().wake_due()
         for name, reminder in self._reminders.items():
             if reminder.is_due:
                 self._workers[name].wake()
-
-    async def drain(self) -> None:
-        """Send due notifications, and wait until they have been sent."""
-        due = await self._due_channels()
-        await asyncio.gather(
-            *(
-                job.run() if name in due or self._workers[name].in_progress else job.wait_until_idle()
-                for name, job in self._jobs.items()
-            )
-        )
-
-    async def close(self) -> None:
-        """Stop sending. Unsent notifications stay in the database, where another process can claim them."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        interrupted = [name for name, worker in self._workers.items() if worker.in_progress]
-        if interrupted:
-            logger.warning("stopped before these channels had sent all notifications: %s", ", ".join(interrupted))
-        with suppress(StorageError, TimeoutError):
-            async with asyncio.timeout(RELEASE_TIMEOUT):
-                for worker in self._workers.values():
-                    await worker.release()
-
-    async def _due_channels(self) -> set[str]:
-        notifications = self._context.store.notifications
-        return await self._context.threads.run(notifications.list_due_channels, list(self._workers))
 
     async def _deliver(self, name: str) -> None:
         """Send a reminder to a channel, if one is due, and then its notifications."""
         if name in self._reminders:
             await self._reminders[name].send_if_due()
-        await self._workers[name].deliver_due()
+        await super()._deliver(name)
 
 
 @dataclass(slots=True, kw_only=True)

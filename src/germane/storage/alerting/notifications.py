@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -14,29 +14,10 @@ from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching, within
 from germane.storage.db.sanitize import clean_json
 from germane.storage.db.tables import delivery
-from germane.storage.outbox import WAITS, Delivery, Status, TargetQueue, is_due, queue_items
+from germane.storage.outbox import UNDELIVERED_MAX_AGE, Delivery, DeliveryStatus, TargetQueue, queue_items
 
 NOTIFICATION: Final = "notification"
-UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
-"""Maximum age of undelivered notifications to list, and to resend unless they are named."""
 _IS_NOTIFICATION: Final = delivery.c.kind == NOTIFICATION
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelQueue:
-    """A summary of one channel's waiting and undelivered notifications."""
-
-    channel: str
-    waiting: int = 0
-    waiting_since: datetime | None = None
-    """Creation time of the oldest waiting notification; UTC."""
-    retry_error: str | None = None
-    """Error of the oldest waiting notification that has already failed at least once."""
-    undelivered: int = 0
-    """Number of notifications that failed and are no longer retried."""
-    last_undelivered_at: datetime | None = None
-    last_undelivered_error: str | None = None
-    """Error of the most recent undelivered notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +25,7 @@ class NotificationRecord:
     """A notification with its delivery status."""
 
     notification: Notification
-    status: Status
+    status: DeliveryStatus
     http_status: int | None
     error: str | None
     settled_at: datetime | None
@@ -76,29 +57,6 @@ def parse_notification(channel: str, item: Delivery | Row[Any]) -> Notification:
 
 class NotificationStore(StoreComponent):
     """The notifications in the outbox, waiting, sent and undelivered ones."""
-
-    def list_due_channels(self, channels: Collection[str]) -> set[str]:
-        """Return the given channels that may have a due notification. Read-only."""
-        query = select(delivery.c.target).distinct().where(_IS_NOTIFICATION, delivery.c.target.in_(sorted(channels)))
-        with self._database.read() as connection:
-            return set(connection.execute(query.where(WAITS, is_due(self._context.now(connection)))).scalars())
-
-    def list_channel_queues(self) -> list[ChannelQueue]:
-        """Return a summary of each channel that has waiting notifications, or undelivered ones of the last 7 days."""
-        columns = delivery.c
-        query = select(columns.target, columns.error, columns.created_at, columns.settled_at)
-        queues: dict[str, ChannelQueue] = {}
-        with self._database.read() as connection:
-            for row in connection.execute(query.where(_IS_NOTIFICATION, WAITS).order_by(columns.created_at)):
-                queue = queues.get(row.target, ChannelQueue(channel=row.target, waiting_since=row.created_at))
-                error = queue.retry_error or row.error
-                queues[row.target] = replace(queue, waiting=queue.waiting + 1, retry_error=error)
-            is_undelivered = _is_undelivered(self._context.now(connection) - UNDELIVERED_MAX_AGE)
-            for row in connection.execute(query.where(is_undelivered).order_by(columns.settled_at)):
-                queue = queues.get(row.target, ChannelQueue(channel=row.target))
-                latest = {"last_undelivered_at": row.settled_at, "last_undelivered_error": row.error}
-                queues[row.target] = replace(queue, undelivered=queue.undelivered + 1, **latest)
-        return [queue for _, queue in sorted(queues.items())]
 
     def search(
         self,

@@ -28,6 +28,7 @@ from germane.storage.db.conditions import Conditions, count_rows, matching, with
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import EXCHANGES, MAX_IDS_PER_STATEMENT, batched
 from germane.storage.db.tables import exchange, feedback, label_draw, score
+from germane.storage.sink_items import mark_for_sinks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,6 +254,7 @@ class LabelDraws(StoreComponent):
                 # The sampler must not give labeled answers another weight than those that nobody was asked about.
                 label = {"id": uuid4().hex, "exchange_id": exchange_id, "score": value, "user": person, "wave": wave}
                 connection.execute(insert(feedback).values(**label, created_at=now, considered_at=now))
+                mark_for_sinks(connection, [exchange_id])
             state = verdict if value is None and before != "labeled" else "labeled"
             settled = update(label_draw).where(of_draw).values(state=state, settled_at=now, settled_by=person)
             connection.execute(settled)

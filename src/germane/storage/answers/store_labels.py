@@ -23,6 +23,7 @@ from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import HAS_SCORE_KEY, RecordMapper, batched
 from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import LABELS, LabeledExchange, select_labels
+from germane.storage.sink_items import mark_for_sinks
 
 NEUTRAL_LABEL: Final = 0.5
 """Labels above this value mark an answer as good, labels below it as bad. Labels equal to it are ignored."""
@@ -89,6 +90,7 @@ class LabelStore(LabelReader):
         """Store labels. Their exchanges do not have to be stored yet. Labels with an existing id are ignored."""
         with self._write_values() as connection:
             LABELS.insert(connection, labels)
+            mark_for_sinks(connection, [clean_text(label.exchange_id) for label in labels])
 
     def add_calibrations(self, calibrations: Sequence[Calibration]) -> None:
         """Store calibrations. Older ones are kept; the newest for each embedder and scorer is in effect."""
@@ -125,6 +127,7 @@ class LabelStore(LabelReader):
                             },
                         ).rowcount
                     mark_dirty(connection, [row.started_at])
+                    mark_for_sinks(connection, [row.id])
         return updated
 
     def count_disagreements(

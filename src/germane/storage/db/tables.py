@@ -190,5 +190,5 @@ delivery = _table(
     "id serial key, kind text, target text, order_keys json = [], payload json, size integer = 0, "
     "status text = waiting, attempt integer = 0, due_at time null, lease_owner text null, http_status integer null, "
     "error text null, created_at time, settled_at time null, trace_id text null, span_id text null, "
-    "exchange_id text null, body bytes null",
+    "exchange_id text null, changes integer = 0, body bytes null",
 )

@@ -30,6 +30,7 @@ from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.feedback import CHANGE_WEIGHT
 from germane.storage.queue.rescore import lock_answer_tasks
 from germane.storage.queue.tasks import CLOSE_TASK, DELETE_REPLACED, TaskEnd
+from germane.storage.sink_items import mark_for_sinks
 
 Result = tuple[str, Score]
 """An exchange id and a score. The score's ``scorer`` is the name in the run."""
@@ -109,6 +110,7 @@ class _Batch:
         self._kept: list[dict[str, Any]] = []
         self._kept_at: set[datetime] = set()
         self._scores: list[tuple[Any, ...]] = []
+        self._scored_ids: set[str] = set()
         self._states: Counter[str] = Counter()
         self._costs: list[float] = []
         self._checksum = 0
@@ -156,6 +158,7 @@ class _Batch:
         probability = row["capture_probability"] if self._census else row["sampling_probability"]
         values = {**row, "sampling_probability": probability}
         self._scores.append(score_values(values, result, self._now, self._encode))
+        self._scored_ids.add(row["exchange_id"])
         self._checksum += score_checksum(row["exchange_id"], result.scorer, result.fingerprint, value)
 
     def _count_once(
@@ -188,6 +191,7 @@ class _Batch:
             mark_dirty(connection, self._kept_at)
         bulk_insert(connection, scoring_task, _TASK_COLUMNS, self._new_tasks)
         bulk_insert(connection, score, SCORE_COLUMNS, self._scores)
+        mark_for_sinks(connection, self._scored_ids)
         self._tally_changes.apply(connection, process)
         return ScoreCounts(
             scored=self._states["scored"],

@@ -87,7 +87,8 @@ class ForwardingQueue(StoreComponent):
     def attach(self, exchange_id: str, attributes: Mapping[str, Any]) -> bool:
         """Attach scores to an exchange's span, which is then forwarded. Return False if it does not wait any longer."""
         columns = delivery.c
-        query = select(columns.id, columns.payload, columns.attempt).where(columns.exchange_id == exchange_id)
+        of_exchange = (columns.exchange_id == exchange_id, columns.trace_id.is_not(None))
+        query = select(columns.id, columns.payload, columns.attempt).where(*of_exchange)
         with self._database.write() as connection:
             waiting = query.where(columns.lease_owner.is_(None)).order_by(columns.id).with_for_update()
             rows = [row for row in connection.execute(waiting) if "attributes" not in row.payload]
@@ -102,7 +103,7 @@ class ForwardingQueue(StoreComponent):
 
 def forwarding_queue(target: str) -> TargetQueue:
     """Return the queue of the requests that are forwarded to a target. They are retried until it responds."""
-    return TargetQueue(FORWARDING, target, batch_size=BATCH_SIZE, retry_timeout=None, is_kept=False)
+    return TargetQueue(FORWARDING, target, batch_size=BATCH_SIZE, retry_timeout=None, kept=frozenset())
 
 
 def queue_requests(connection: Connection, target: str, requests: Sequence[OutgoingRequest], now: datetime) -> None:

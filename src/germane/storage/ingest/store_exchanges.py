@@ -28,6 +28,7 @@ from germane.storage.db.tables import exchange, score, scoring_task, watched_tra
 from germane.storage.db.upsert import insert_into
 from germane.storage.queue.candidates import remove_from_pool
 from germane.storage.queue.erase_text import keep_numbers
+from germane.storage.sink_items import mark_for_sinks
 from germane.storage.workers import register_workers
 
 _ROWS_PER_STATEMENT: Final = 50
@@ -226,6 +227,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
         where=score.c.scored_at <= upsert.excluded.scored_at,
     )
     connection.execute(upsert, scores)
+    mark_for_sinks(connection, [row["id"] for row, _ in known])
     dirty_hours.mark_dirty(connection, [row["started_at"] for row, _ in known])  # even if the score already existed
     tally_changes.apply(connection, process)
 

@@ -34,6 +34,7 @@ from germane.storage.db.mappers import (
     timestamp_encoder,
 )
 from germane.storage.db.tables import exchange, score, scoring_task
+from germane.storage.sink_items import mark_for_sinks
 
 Result = tuple["ScoringTask", Score]
 
@@ -123,6 +124,7 @@ def write_results(
     if replaced:
         connection.execute(DELETE_REPLACED, replaced)
     bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, result, now, stamp) for row, result in scored])
+    mark_for_sinks(connection, [row["exchange_id"] for row, _ in scored])
     # Rescored answers were not chosen at random, so they would bias the detectors.
     new = [(row, result) for row, result in scored if row["scored_as"] is None]
     detectors.insert_scores(connection, new, now, stamp)

@@ -46,6 +46,7 @@ from germane.storage.ingest.unreadable_traces import delete_unreadable
 from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
 from germane.storage.queue.erase_text import OPEN_STATES, erase_closed_exchanges, erase_exchanges, lock_tasks
 from germane.storage.queue.expired import count_expired, expire_tasks_statement
+from germane.storage.sink_items import SINK, delete_items
 
 BATCH_ROWS: Final = 2000
 """Maximum number of rows per transaction."""
@@ -100,6 +101,7 @@ def delete_exchanges(connection: Connection, moments: Mapping[str, datetime], *,
         for table, key in (*((table, table.c.exchange_id) for table in _PARTS), (exchange, exchange.c.id))
         if not (archived and table is label_draw)
     }
+    delete_items(connection, ids)
     dirty_hours.mark_dirty(connection, moments.values())
     return PruneResult(exchanges=deleted["exchange"], scores=deleted["score"], feedback=deleted["feedback"])
 
@@ -215,9 +217,9 @@ def delete_alerts(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_notifications(connection: Connection, before: datetime) -> PruneResult:
-    """Delete notifications older than ``before``."""
-    is_notification = delivery.c.kind == NOTIFICATION
-    return PruneResult(alerts=_delete_oldest(connection, delivery, delivery.c.created_at, before, is_notification))
+    """Delete notifications, and items for sinks whose exchange never arrived, older than ``before``."""
+    is_one = delivery.c.kind.in_((NOTIFICATION, SINK))
+    return PruneResult(alerts=_delete_oldest(connection, delivery, delivery.c.created_at, before, is_one))
 
 
 def delete_silences(connection: Connection, before: datetime) -> PruneResult:

@@ -76,7 +76,7 @@ def run_checks(*, offline: bool) -> list[Finding]:
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
-    from germane.cli.commands.doctor.alerting import check_channels, check_learning, check_rules
+    from germane.cli.commands.doctor.alerting import check_channels, check_learning, check_rules, check_sinks
     from germane.cli.commands.doctor.archiving import check_archive, check_permissions
     from germane.cli.commands.doctor.capture import check_workers
     from germane.cli.commands.doctor.watching import check_receiving, check_watching
@@ -104,6 +104,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         yield from check_scoring(store, settings)
         yield from check_workers(store, settings)
         yield from check_channels(store, settings)
+        yield from check_sinks(store, settings)
         yield from check_learning(store)
         yield from check_rules(store, settings)
     except ArchiveError as error:

@@ -1,4 +1,4 @@
-"""Checks of alert channels, baselines and rules."""
+"""Checks of alert channels, sinks, baselines and rules."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from germane import alerting, sanitize
+from germane import alerting, sanitize, sinks
 from germane.cli.commands.doctor.finding import Finding
 from germane.cli.core.render import describe_learning
 from germane.settings import BUILTIN_CHANNELS
+from germane.storage import NOTIFICATION, SINK, QueueStatus
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import ChannelQueue, TrackingStore
+    from germane.storage import TrackingStore
 
 RULE_CHECK_WINDOW: Final = timedelta(days=14)
 """Rules are checked against the scores in this window."""
@@ -22,7 +23,7 @@ RULE_CHECK_WINDOW: Final = timedelta(days=14)
 
 def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check each channel that is configured, or has pending or undelivered notifications."""
-    queues = {queue.channel: queue for queue in store.notifications.list_channel_queues()}
+    queues = {queue.target: queue for queue in store.outbox.list_queues(NOTIFICATION)}
     rule_names = [rule.name for rule in settings.active_rules]
     for name, channel in alerting.build_channels(settings).items():
         subject, queue, problem = f"channel {name}", queues.pop(name, None), channel.config_error
@@ -52,8 +53,8 @@ def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding
         yield from _check_queue(queue, fix)
 
 
-def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
-    subject = f"channel {queue.channel}"
+def _check_queue(queue: QueueStatus, fix: str) -> Iterator[Finding]:
+    subject = f"channel {queue.target}"
     if queue.waiting:
         count = sanitize.count_noun(queue.waiting, "pending notification")
         error = "" if queue.retry_error is None else f": {queue.retry_error}"
@@ -68,8 +69,30 @@ def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
             subject,
             "error",
             message,
-            f"fix the cause, then run: germane alerts respond resend --channel {queue.channel}",
+            f"fix the cause, then run: germane alerts respond resend --channel {queue.target}",
         )
+
+
+def check_sinks(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
+    """Check each sink that is configured or has waiting exchanges, with one finding for whatever is wrong with it."""
+    queues = {queue.target: queue for queue in store.outbox.list_queues(SINK)}
+    built = sinks.build_sinks(settings) if settings.sinks else {}
+    for name in sorted({*built, *queues}):
+        queue = queues.get(name, QueueStatus(target=name))
+        problem = built[name].config_error if name in built else "it is not configured, but scores wait for it"
+        waiting = sanitize.count_noun(queue.waiting, "exchange")
+        if problem is not None:
+            fix = "configure it on the hosts that run germane.start() or germane worker"
+            yield Finding(f"sink {name}", "warning", f"cannot write from this host: {problem}", fix)
+        elif queue.retry_error is not None:
+            message = f"{waiting} waiting since {queue.waiting_since:%Y-%m-%d %H:%M} UTC: {queue.retry_error}"
+            yield Finding(f"sink {name}", "warning", message, f"germane sinks test {name}")
+        elif queue.undelivered:
+            count = sanitize.count_noun(queue.undelivered, "exchange")
+            message = f"gave up on {count} in the last week: {queue.last_undelivered_error}"
+            yield Finding(f"sink {name}", "warning", message, "germane sinks status")
+        else:
+            yield Finding(f"sink {name}", "ok", f"writes to {built[name].destination}; {waiting} waiting")
 
 
 def check_learning(store: TrackingStore) -> Iterator[Finding]:

@@ -184,23 +184,27 @@ class DeliveryRow(Base, table=True):
         Index("ix_delivery_created_at", "kind", "created_at"),
         partial_index("ix_delivery_span", "trace_id", "span_id", "target", unique=True, where="trace_id IS NOT NULL"),
         partial_index("ix_delivery_exchange_id", "exchange_id", where="exchange_id IS NOT NULL"),
+        partial_index("ix_delivery_sink", "target", "exchange_id", unique=True, where="kind = 'sink'"),
+        partial_index("ix_delivery_sink_due", "target", "due_at", where="kind = 'sink' AND due_at IS NOT NULL"),
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)
     kind: str = Field(sa_type=Text)
-    """``notification`` or ``forwarding``."""
+    """``notification``, ``forwarding`` or ``sink``."""
     target: str = Field(sa_type=Text)
-    """Name of the channel in the settings; the endpoint's URL and a fingerprint of the headers."""
+    """Name of the channel or sink in the settings; the endpoint's URL and a fingerprint of the headers."""
     order_keys: list[str] = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
-    """Items with a common key are sent in order. Items without keys are in the order of the target."""
+    """Items with a common key are sent in order. Items without keys are in the order of the target. Those of sinks have
+    no order."""
     payload: dict[str, Any] = Field(sa_type=Json)
     """A notification with its alerts, as they were at the time of the events; the signal of a request, and the scores
-    to attach to its span."""
+    to attach to its span. Empty for sinks: scores, labels and texts are read when they are sent."""
     size: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     """Size of the body in bytes."""
     status: str = Field(sa_type=Text, sa_column_kwargs={"server_default": "waiting"})
-    """One of ``waiting``, ``sent`` and ``undelivered``. Requests are deleted instead of becoming ``sent``, except
-    spans that waited for their scores: without their content, they are kept for a while, so that none is sent twice."""
+    """One of ``waiting``, ``sent`` and ``undelivered``. Requests and items for sinks are deleted instead of becoming
+    ``sent``, except spans that waited for their scores: without their content, they are kept for a while, so that none
+    is sent twice."""
     attempt: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Earliest time of the next attempt; during an attempt, the end of the lease. Null once sent or undelivered."""
@@ -216,7 +220,9 @@ class DeliveryRow(Base, table=True):
     """If the item is a single span that waits, or has waited, for its scores: the id of its trace."""
     span_id: str | None = Field(default=None, sa_type=Text)
     exchange_id: str | None = Field(default=None, sa_type=Text)
-    """The exchange of the span, once its trace is complete."""
+    """The exchange of the span, once its trace is complete; the exchange whose scores and labels a sink gets."""
+    changes: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
+    """How often the exchange got scores or labels since the item was last claimed. They must be sent, too."""
     body: bytes | None = Field(default=None, sa_type=LargeBinary)
     """A request as an OTLP protobuf message, compressed with gzip. The last column, because SQLite reads
     through it to reach the others."""

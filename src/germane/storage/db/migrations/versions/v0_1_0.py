@@ -133,12 +133,12 @@ TABLES = {
         "trace_id text key, service text, scope text, reason text, started_at time, sampled_at time, spans json, "
         "spans_omitted integer"
     ),
-    # Notifications and forwarded requests.
+    # Notifications, forwarded requests, and exchanges with scores or labels for sinks.
     "delivery": (
         "id serial key, kind text, target text, order_keys json = [], payload json, size integer = 0, "
         "status text = waiting, attempt integer = 0, due_at time null, lease_owner text null, "
         "http_status integer null, error text null, created_at time, settled_at time null, trace_id text null, "
-        "span_id text null, exchange_id text null, body bytes null"
+        "span_id text null, exchange_id text null, changes integer = 0, body bytes null"
     ),
     # Runs over the history.
     "history_run": (
@@ -218,6 +218,8 @@ CREATE INDEX ix_unreadable_trace_reason ON unreadable_trace (service, scope, rea
 CREATE INDEX ix_unreadable_trace_sampled_at ON unreadable_trace (sampled_at);
 CREATE INDEX ix_delivery_created_at ON delivery (kind, created_at);
 CREATE INDEX ix_delivery_exchange_id ON delivery (exchange_id) WHERE exchange_id IS NOT NULL;
+CREATE UNIQUE INDEX ix_delivery_sink ON delivery (target, exchange_id) WHERE kind = 'sink';
+CREATE INDEX ix_delivery_sink_due ON delivery (target, due_at) WHERE kind = 'sink' AND due_at IS NOT NULL;
 CREATE UNIQUE INDEX ix_delivery_span ON delivery (trace_id, span_id, target) WHERE trace_id IS NOT NULL;
 CREATE INDEX ix_delivery_waiting ON delivery (kind, target, created_at, size) WHERE due_at IS NOT NULL;
 """

@@ -1,0 +1,102 @@
+"""Scores in Langfuse."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+from germane.delivery import DeliveryError
+from germane.settings import LangfuseSettings, resolve_secret
+from germane.sinks.client import SinkClient, error_for_status
+from germane.sinks.sink import HUMAN_LABEL, Sink, SinkItem
+
+NAMESPACE: Final = UUID("6d3bdf4c-3f0e-5b0a-9d6b-7c1d6a2f1b53")
+"""Namespace of the ids of scores. Never change it: writing a score again would then store a second one."""
+_MULTI_STATUS: Final = 207
+
+
+class LangfuseSink(Sink):
+    """Writes scores of observations. A score that has the id of an earlier one replaces it."""
+
+    batch_size = 50
+
+    def __init__(self, name: str, settings: LangfuseSettings, *, client: SinkClient | None = None) -> None:
+        super().__init__(name, client=client)
+        self._settings = settings
+
+    @property
+    def destination(self) -> str:
+        """The base URL."""
+        return self._settings.url
+
+    def headers(self) -> dict[str, str]:
+        """Return the header with both keys."""
+        keys = f"{resolve_secret(self._settings.public_key)}:{resolve_secret(self._settings.secret_key)}"
+        return {"Authorization": f"Basic {b64encode(keys.encode()).decode()}"}
+
+    async def write(self, items: Sequence[SinkItem]) -> Mapping[str, DeliveryError]:
+        """Write all scores in one request. Only the exchanges of rejected scores are sent again."""
+        scores = {score["id"]: (item.exchange_id, score) for item in items for score in build_scores(item)}
+        body = [score for _, score in scores.values()]
+        reply = await self.client.request("POST", self._url("scores"), headers=self.headers(), body=body)
+        if reply.status != _MULTI_STATUS:
+            return {}
+        errors: dict[str, DeliveryError] = {}
+        for rejected in _rejections(reply.data):
+            exchange_id, _ = scores.get(str(rejected.get("id")), ("", None))
+            errors[exchange_id] = error_for_status(_status(rejected))
+        # An id that is not ours leaves open which score was rejected, and writing them all again changes nothing.
+        unknown = errors.pop("", None)
+        return {item.exchange_id: errors.get(item.exchange_id, unknown) for item in items} if unknown else errors
+
+    async def test(self) -> None:
+        """Read the project of the keys."""
+        await self.client.request("GET", self._url("projects"), headers=self.headers())
+
+    def _url(self, path: str) -> str:
+        return f"{self._settings.url.rstrip('/')}/api/public/{path}"
+
+
+def build_scores(item: SinkItem) -> list[dict[str, Any]]:
+    """Return the scores and labels of an exchange as Langfuse expects them."""
+    common = {"traceId": item.trace_id, "observationId": item.span_id, "dataType": "NUMERIC"}
+    scores = [
+        {
+            **common,
+            "id": _id(item, score.scorer, score.fingerprint),
+            "name": score.scorer,
+            "value": score.value,
+            "comment": score.explanation,
+            "metadata": {"label": score.label, "fingerprint": score.fingerprint, "judge": score.judge},
+        }
+        for score in item.scores
+    ]
+    labels = [
+        {
+            **common,
+            "id": _id(item, HUMAN_LABEL, label.id),
+            "name": HUMAN_LABEL,
+            "value": label.score,
+            "comment": label.comment,
+            "metadata": {"user": label.user},
+        }
+        for label in item.labels
+    ]
+    return scores + labels
+
+
+def _id(item: SinkItem, name: str, version: str) -> str:
+    return str(uuid5(NAMESPACE, f"{item.exchange_id}\0{name}\0{version}"))
+
+
+def _rejections(data: Any) -> list[Mapping[str, Any]]:
+    """Return the rejected scores in a response with the status 207."""
+    found = data.get("errors") if isinstance(data, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else [{}]
+
+
+def _status(rejected: Mapping[str, Any]) -> int:
+    status = rejected.get("status")
+    return status if isinstance(status, int) else 500

@@ -1,0 +1,95 @@
+"""A sink as a target of deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import Backoff, DeliveryError, Sent, Target
+from germane.sinks.sink import MissingSpanError, Sink, SinkItem, SinkLabel, SinkScore
+from germane.storage import Delivery, SinkExchange, TrackingStore, sink_queue
+
+SINK_BACKOFF: Final = Backoff(initial=1.0, maximum=300.0, max_retry_after=3600.0)
+
+
+class SinkTarget(Target):
+    """Writes the scores and labels that exchanges have at the time of sending."""
+
+    def __init__(self, sink: Sink, store: TrackingStore, threads: DaemonThreadPool) -> None:
+        super().__init__(
+            sink_queue(sink.name, batch_size=sink.batch_size), label=f"sink {sink.name}", noun="scores of an exchange"
+        )
+        self._sink = sink
+        self._store = store
+        self._threads = threads
+
+    @property
+    def config_error(self) -> str | None:
+        """The reason why this process cannot write to the sink."""
+        return self._sink.config_error
+
+    def group(self, items: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
+        """Send all claimed items together."""
+        return [items]
+
+    async def send(self, items: Sequence[Delivery]) -> Sent:
+        """Write exchanges, and return an error for each that was not written."""
+        ids = {item.id: item.exchange_id or "" for item in items}
+        exchanges = await self._threads.run(self._store.sinks.load, list(ids.values()))
+        errors: dict[str, DeliveryError] = {
+            id_: MissingSpanError("the exchange is not in the database") for id_ in ids.values() if id_ not in exchanges
+        }
+        written = [item for each in exchanges.values() if (item := build_item(each)) is not None]
+        if written:
+            errors |= await self._write(written)
+        return Sent(errors={item_id: errors[id_] for item_id, id_ in ids.items() if id_ in errors})
+
+    async def _write(self, items: Sequence[SinkItem]) -> Mapping[str, DeliveryError]:
+        """Write items. Halve them if they are refused together, until the one at fault is alone."""
+        try:
+            return await self._sink.write(items)
+        except DeliveryError as error:
+            if error.retryable:
+                raise
+            if len(items) == 1:
+                return {items[0].exchange_id: error}
+        half = len(items) // 2
+        return {**await self._write(items[:half]), **await self._write(items[half:])}
+
+
+def build_item(exchange: SinkExchange) -> SinkItem | None:
+    """Return what is written about an exchange; None if there is nothing, or if no backend has its span."""
+    of = exchange.exchange
+    scores: dict[str, SinkScore] = {}
+    for score in sorted(exchange.scores, key=lambda each: each.scored_at or of.started_at):
+        if score.value is None:
+            continue
+        older = scores.get(score.scorer)
+        superseded = set() if older is None else {*older.superseded, older.fingerprint}
+        scores[score.scorer] = SinkScore(
+            scorer=score.scorer,
+            fingerprint=score.fingerprint,
+            value=score.value,
+            label=score.label,
+            explanation=score.explanation,
+            judge=score.judge,
+            scored_at=score.scored_at or of.started_at,
+            superseded=tuple(sorted(superseded - {score.fingerprint})),
+        )
+    labels = tuple(
+        SinkLabel(id=each.id, score=each.score, comment=each.comment, user=each.user, created_at=each.created_at)
+        for each in exchange.labels
+    )
+    if not of.traced or not int(of.trace_id, 16) or not int(of.span_id, 16) or not (scores or labels):
+        return None
+    return SinkItem(
+        exchange_id=of.id,
+        trace_id=of.trace_id,
+        span_id=of.span_id,
+        service=of.service,
+        route=of.route,
+        attributes=of.attributes,
+        scores=tuple(scores[scorer] for scorer in sorted(scores)),
+        labels=labels,
+    )
