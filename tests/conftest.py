@@ -11,13 +11,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from sqlalchemy import Engine, create_engine
 
 from germane.storage import TrackingStore
+from germane.storage.db import drivers
 from germane.storage.db.tables import metadata
 
 pytest_plugins = ["tests.costs"]
@@ -123,6 +126,32 @@ class PostgreSQL:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
+
+
+class CompiledStatements(dict[Any, Any]):
+    """A cache that finds a statement again in another engine of the same kind."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the compiled statement, whichever engine compiled it."""
+        return super().get((type(key[0]), *key[1:]), default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__((type(key[0]), *key[1:]), compiled)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_statements() -> Iterator[None]:
+    """Compile each statement once per process. Each test has its own engine, and compiling is a tenth of the run."""
+    shared = CompiledStatements()
+
+    def create(*args: Any, **kwargs: Any) -> Engine:
+        engine = create_engine(*args, **kwargs)
+        engine.update_execution_options(compiled_cache=shared)
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drivers, "create_engine", create)
+        yield
 
 
 @pytest.fixture

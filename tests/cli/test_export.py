@@ -633,7 +633,7 @@ def test_an_invalid_score_column_is_reported(
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-@pytest.mark.parametrize("bad", [3, 700])
+@pytest.mark.parametrize("bad", [pytest.param(3, marks=pytest.mark.slow), 700])
 def test_nothing_is_imported_from_a_file_with_an_invalid_row(
     call: Call, database: str, store: TrackingStore, tmp_path: Path, bad: int, suffix: str
 ) -> None:

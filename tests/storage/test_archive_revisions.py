@@ -76,7 +76,7 @@ def test_late_rows_and_forgotten_users_change_days_of_an_older_revision(sqlite_a
         assert "dropped" not in pq.read_schema(path).names
 
 
-@pytest.mark.parametrize("state", ["written", "verified", "partly removed"])
+@pytest.mark.parametrize("state", ["written", pytest.param("verified", marks=pytest.mark.slow), "partly removed"])
 def test_a_day_whose_archiving_a_migration_interrupts_is_written_again(
     sqlite_filled: Copy, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
