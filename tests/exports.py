@@ -17,6 +17,6 @@ def load_records(
 
 def dump_record(record: ExchangeRecord) -> str:
     """Return the line of an exchange in an export."""
-    parts = {"tasks": record.tasks, "scores": record.scores, "feedback": record.feedback}
+    parts = {"tasks": record.tasks, "scores": record.scores, "feedback": record.feedback, "draws": record.draws}
     rows = {name: [plain_row(row) for row in part] for name, part in parts.items() if part}
     return escape_unsafe(to_json({"version": VERSION, "exchange": plain_row(record.exchange), **rows}))

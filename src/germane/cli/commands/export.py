@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
@@ -30,19 +30,20 @@ if TYPE_CHECKING:
 STDOUT: Final = Path("-")
 PAGE_SIZE: Final = 500
 """Maximum number of exchanges to hold in memory. Each may take several hundred kilobytes."""
-COLUMNS: Final = (
-    "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
-    "answer", "contexts", "status", "scorer", "fingerprint", "state", "reason", "value", "label", "explanation",
-    "judge", "cost", "scored_at", "weight",
-)  # fmt: skip
 EXCHANGE_COLUMNS: Final = (
-    "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question", "answer", "status",
+    "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
+    "answer", "contexts", "status",
 )  # fmt: skip
+TASK_COLUMNS: Final = ("scorer", "fingerprint", "state", "reason")
 SCORE_COLUMNS: Final = ("value", "label", "explanation", "judge", "cost", "scored_at")
+COLUMNS: Final = (*EXCHANGE_COLUMNS, *TASK_COLUMNS, *SCORE_COLUMNS, "weight")
 NUMBER_COLUMNS: Final = {"duration", "value", "cost", "weight"}
 TIME_COLUMNS: Final = {"started_at", "scored_at"}
 _FORMATS: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
-FlatRow = Mapping[str, Any]
+FlatRows = tuple[Sequence[Any], Sequence[Sequence[Any]]]
+"""The values of an exchange for ``EXCHANGE_COLUMNS``, and those of each of its rows for the other columns."""
+_OF_EXCHANGE: Final = itemgetter(*EXCHANGE_COLUMNS)
+_OF_TASK: Final = itemgetter(*TASK_COLUMNS)
 
 
 @click.command("export", cls=Command, shared=(DATABASE,))
@@ -85,9 +86,12 @@ def command(
         else:
             with CsvWriter(target) if format_ == "csv" else ParquetWriter(target) as writer:
                 for page in iter_pages(store, selection):
-                    rows = [row for record in page for row in flatten(record)]
-                    writer.write(rows)
-                    exchange_count, row_count = exchange_count + len(page), row_count + len(rows)
+                    flat = [flatten(record) for record in page]
+                    writer.write(flat)
+                    exchange_count, row_count = (
+                        exchange_count + len(page),
+                        row_count + sum(len(rows) for _, rows in flat),
+                    )
             exchanges = sanitize.count_noun(exchange_count, "exchange")
             written = f"{sanitize.count_noun(row_count, 'row')} for {exchanges}"
     if file != STDOUT:
@@ -126,26 +130,17 @@ def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[lis
         page = store.transfer.load_stored(selection, after=page[-1], limit=PAGE_SIZE)
 
 
-def flatten(record: StoredRecord) -> Iterator[FlatRow]:
-    """Yield one row for each scorer that the exchange was assigned to, scored or not. Times are ISO 8601 strings."""
+def flatten(record: StoredRecord) -> FlatRows:
+    """Return one row for each scorer that the exchange was assigned to, scored or not. Times are ISO 8601 strings."""
     exchange = record.exchange_values()
     texts = [context["text"] for context in json.loads(exchange["contexts"])]
-    shared = {
-        **{name: exchange[name] for name in EXCHANGE_COLUMNS},
-        "exchange_id": exchange["id"],
-        "contexts": json.dumps(texts, ensure_ascii=False),
-    }
+    exchange |= {"exchange_id": exchange["id"], "contexts": json.dumps(texts, ensure_ascii=False)}
+    rows = []
     for task, score in record.tasks_with_scores():
         probability = score.get("sampling_probability") or exchange["sampling_probability"]
-        yield {
-            **shared,
-            "scorer": task["scorer"],
-            "fingerprint": task["fingerprint"],
-            "state": task["state"],
-            "reason": task["reason"],
-            **{name: score.get(name) for name in SCORE_COLUMNS},
-            "weight": 1.0 / probability if probability else None,
-        }
+        weight = 1.0 / probability if probability else None
+        rows.append((*_OF_TASK(task), *map(score.get, SCORE_COLUMNS), weight))
+    return _OF_EXCHANGE(exchange), rows
 
 
 class CsvWriter:
@@ -162,12 +157,14 @@ class CsvWriter:
     def __exit__(self, *_: object) -> None:
         self._text.detach()  # the caller closes the target
 
-    def write(self, rows: Sequence[FlatRow]) -> None:
-        """Write rows."""
-        cells_of, cell = itemgetter(*COLUMNS), sanitize.csv_cell
-        self._writer.writerows(
-            [cell(value) if type(value) is str else value for value in cells_of(row)] for row in rows
-        )
+    def write(self, page: Sequence[FlatRows]) -> None:
+        """Write the rows of a page of exchanges."""
+        cell = sanitize.csv_cell
+        for exchange, rows in page:
+            shared = [cell(value) if type(value) is str else value for value in exchange]
+            self._writer.writerows(
+                [*shared, *(cell(value) if type(value) is str else value for value in row)] for row in rows
+            )
 
 
 class ParquetWriter:
@@ -190,11 +187,11 @@ class ParquetWriter:
     def __exit__(self, *_: object) -> None:
         self._writer.close()
 
-    def write(self, rows: Sequence[FlatRow]) -> None:
-        """Write rows."""
-        if rows:
-            typed = [
-                {**row, **{name: row[name] and datetime.fromisoformat(row[name]) for name in TIME_COLUMNS}}
-                for row in rows
+    def write(self, page: Sequence[FlatRows]) -> None:
+        """Write the rows of a page of exchanges."""
+        if rows := [(*exchange, *row) for exchange, more in page for row in more]:
+            columns = [
+                [value and datetime.fromisoformat(value) for value in values] if name in TIME_COLUMNS else values
+                for name, values in zip(COLUMNS, zip(*rows, strict=True), strict=True)
             ]
-            self._writer.write_table(self._table.from_pylist(typed, schema=self._schema))
+            self._writer.write_table(self._table.from_arrays(columns, schema=self._schema))

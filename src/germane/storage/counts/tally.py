@@ -14,8 +14,8 @@ from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
 from germane.storage.db.engine import CommitEvent, get_pending, pop_pending, record_events
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import tally
-from germane.storage.db.upsert import insert_counts
 
 Outcome = Literal["seen", "pending", "scored", "skipped", "failed"]
 TallyKey = tuple[datetime, str, str, str, str, str]
@@ -23,6 +23,7 @@ TallyKey = tuple[datetime, str, str, str, str, str]
 
 DECLARED_MINUTE: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The minute of the zero counts that register a route before its first exchange."""
+_COLUMNS: Final = ("minute", "service", "route", "scorer", "outcome", "reason", "process", "count")
 _PENDING: Final = "tally"
 _FINAL_OUTCOMES: Final = frozenset({"scored", "skipped", "failed"})
 
@@ -94,10 +95,9 @@ def write_pending(connection: Connection) -> None:
 
 def add_counts(connection: Connection, process: str, counts: Mapping[TallyKey, int]) -> None:
     """Add to a process's counts in the table at once."""
-    names = ("minute", "service", "route", "scorer", "outcome", "reason")
-    rows = [{**dict(zip(names, key, strict=True)), "process": process, "count": counts[key]} for key in counts]
-    if rows:
-        connection.execute(insert_counts(tally, connection.dialect.name), rows)
+    stamp = timestamp_encoder(connection.dialect.name)
+    rows = [(stamp(minute), *names, process, count) for (minute, *names), count in counts.items()]
+    bulk_insert(connection, tally, _COLUMNS, rows, adding=True)
 
 
 def count_dropped(

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, delete
 
 from germane.sanitize import clean_text
 from germane.storage.counts.dirty_hours import start_of_hour
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import watched_trace
-from germane.storage.db.upsert import insert_counts
 
 MAX_SCOPES: Final = 100
 """Maximum number of scopes that one process counts separately."""
@@ -85,10 +85,9 @@ def add_watched(connection: Connection, counts: Mapping[WatchKey, int]) -> None:
     for (hour, service, scope, outcome), count in counts.items():
         at = datetime.fromtimestamp(hour * _SECONDS_PER_HOUR, UTC)
         rows[at, clean_text(service), clean_text(scope), clean_text(outcome)] += count
-    names = ("hour", "service", "scope", "outcome")
-    values = [{**dict(zip(names, key, strict=True)), "count": count} for key, count in sorted(rows.items())]
-    if values:
-        connection.execute(insert_counts(watched_trace, connection.dialect.name), values)
+    stamp = timestamp_encoder(connection.dialect.name)
+    values = [(stamp(hour), *names, count) for (hour, *names), count in sorted(rows.items())]
+    bulk_insert(connection, watched_trace, ("hour", "service", "scope", "outcome", "count"), values, adding=True)
 
 
 def delete_watched(connection: Connection, before: datetime) -> int:

@@ -39,50 +39,75 @@ def batched(items: Sequence[Item], size: int = MAX_IDS_PER_STATEMENT) -> Iterato
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def bulk_insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values]) -> None:
+def bulk_insert(
+    connection: Connection,
+    table: Table,
+    columns: tuple[str, ...],
+    rows: Sequence[Values],
+    *,
+    adding: bool = False,
+    returning: tuple[str, ...] = (),
+) -> Sequence[Any]:
     """Insert rows, ignoring rows with an existing key. Timestamps and JSON must be encoded for the driver.
 
     PostgreSQL gets an array per column, because a statement per row takes its server four times as long.
+
+    Args:
+        adding: Add to the ``count`` of rows with an existing key. All rows must have different keys.
+        returning: Columns of the inserted rows to return. Ignored by SQLite, which cannot return them.
     """
     if not rows:
-        return
+        return []
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_insert_row(table, columns), list(rows))
-        return
+        connection.exec_driver_sql(_insert_row(table, columns, adding), list(rows))
+        return []
     are_floats = [isinstance(table.c[name].type, Float) for name in columns]
+    inserted: list[Any] = []
     for batch in _batched_by_length(rows):
         # Numbers may also be integers, but the elements of an array must have one type.
         arrays = tuple(
             [None if value is None else float(value) for value in column] if is_float else list(column)
             for is_float, column in zip(are_floats, zip(*batch, strict=True), strict=True)
         )
-        connection.exec_driver_sql(_insert_arrays(table, columns), arrays)
+        result = connection.exec_driver_sql(_insert_arrays(table, columns, adding, returning), arrays)
+        inserted += result if returning else ()
+    return inserted
 
 
 @lru_cache
-def _insert_row(table: Table, columns: tuple[str, ...]) -> str:
+def _insert_row(table: Table, columns: tuple[str, ...], adding: bool) -> str:  # noqa: FBT001 - part of the cache's key
     """Return SQLite's statement for one row."""
     from sqlalchemy.dialects import sqlite
 
     marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO {_target(table, columns, sqlite.dialect())} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns
+    return f"{_target(table, columns, sqlite.dialect())} VALUES ({marks}) {_conflict(table, adding=adding)}"
 
 
 @lru_cache
-def _insert_arrays(table: Table, columns: tuple[str, ...]) -> str:
+def _insert_arrays(table: Table, columns: tuple[str, ...], adding: bool, returning: tuple[str, ...]) -> str:  # noqa: FBT001
     """Return PostgreSQL's statement for an array per column."""
     from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
     make_dialect: Callable[[], Dialect] = PGDialect_psycopg
     dialect = make_dialect()
-    target = _target(table, columns, dialect)
     arrays = ", ".join(f"%b::{table.c[name].type.compile(dialect)}[]" for name in columns)
-    return f"INSERT INTO {target} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns and types
+    returned = f" RETURNING {', '.join(returning)}" if returning else ""
+    return (
+        f"{_target(table, columns, dialect)} SELECT * FROM unnest({arrays}) {_conflict(table, adding=adding)}{returned}"  # noqa: S608 - names of columns and types
+    )
+
+
+def _conflict(table: Table, *, adding: bool) -> str:
+    if not adding:
+        return "ON CONFLICT DO NOTHING"
+    keys = ", ".join(column.name for column in table.primary_key.columns)
+    return f"ON CONFLICT ({keys}) DO UPDATE SET count = {table.name}.count + excluded.count"
 
 
 def _target(table: Table, columns: Sequence[str], dialect: Dialect) -> str:
     preparer = dialect.identifier_preparer
-    return f"{preparer.format_table(table)} ({', '.join(preparer.format_column(table.c[name]) for name in columns)})"
+    names = ", ".join(preparer.format_column(table.c[name]) for name in columns)
+    return f"INSERT INTO {preparer.format_table(table)} ({names})"
 
 
 def _batched_by_length(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:

@@ -24,15 +24,6 @@ def insert_into(table: Table, dialect: str) -> Insert:
 
 
 @lru_cache
-def insert_counts(table: Table, dialect: str) -> Insert:
-    """Return an INSERT that adds to the ``count`` of existing rows."""
-    statement = insert_into(table, dialect)
-    return statement.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns), set_={"count": table.c.count + statement.excluded.count}
-    )
-
-
-@lru_cache
 def insert_or_replace(table: Table, dialect: str, columns: Sequence[str]) -> Insert:
     """Return an INSERT that replaces these columns of existing rows."""
     statement = insert_into(table, dialect)

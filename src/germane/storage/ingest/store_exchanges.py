@@ -24,6 +24,7 @@ from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.conditions import within
 from germane.storage.db.engine import record_events
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.tables import exchange, score, scoring_task, watched_trace
 from germane.storage.db.upsert import insert_into
 from germane.storage.queue.candidates import remove_from_pool
@@ -152,12 +153,9 @@ class ExchangeStore(StoreComponent):
 def lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
     """Lock exchanges against erasure and deletion, and return the stored ones by id."""
     columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
-    query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
-    return {
-        row["id"]: row
-        for batch in mappers.batched(ids)
-        for row in connection.execute(query.where(exchange.c.id.in_(batch))).mappings()
-    }
+    query = select(*columns).where(is_one_of(exchange.c.id, ids, connection.dialect.name)).order_by(exchange.c.id)
+    rows = connection.execute(query.with_for_update(read=True, key_share=True)).mappings()
+    return {row["id"]: row for row in rows}
 
 
 def _combine_parts(

@@ -41,6 +41,8 @@ VERSION: Final = 2
 """Version of the file format."""
 MIN_PROBABILITY: Final = 1e-12
 """Minimum probability. The sampler never assigns a lower one, and such a score's weight would dominate all others."""
+MAX_CACHED_LENGTH: Final = 500
+"""Minimum length of JSON that is not cached, because each text is different and a thousand of them fill the memory."""
 MAX_INTEGER: Final = 2**31 - 1
 MAX_NAME_LENGTH: Final = 500
 """Maximum number of characters in an indexed column."""
@@ -80,6 +82,9 @@ _OMITTED: Final = {
 COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     part: tuple(column for column in table.columns if column.name not in _OMITTED.get(part, ()))
     for part, table in TABLES.items()
+}
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    part: tuple(column.name for column in columns) for part, columns in COLUMNS.items()
 }
 _STATES: Final = ("pending", "done", "failed", "skipped")
 LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback", "draws": "draw"}
@@ -156,9 +161,13 @@ def escape_unsafe(line: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
-@lru_cache(maxsize=1024)
 def canonical_json(text: str) -> str:
     """Sort the keys of JSON, remove spaces and convert numbers, because databases store JSON in different formats."""
+    return _cached_canonical(text) if len(text) < MAX_CACHED_LENGTH else _CANONICAL.encode(_DECODER.decode(text))
+
+
+@lru_cache(maxsize=1024)
+def _cached_canonical(text: str) -> str:
     return _CANONICAL.encode(_DECODER.decode(text))
 
 
@@ -276,33 +285,24 @@ def _check_range(name: str, value: float | None, minimum: float) -> None:
 def _parse_row(part: str, content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{part} is missing or not an object")
-    if unknown := content.keys() - {column.name for column in COLUMNS[part]}:
+    if unknown := content.keys() - NAMES[part]:
         raise UsageError(f"unknown column {part}.{min(unknown)!s:.50}")
-    row = {column.name: _parse_value(part, column, content.get(column.name)) for column in COLUMNS[part]}
-    if name := next((name for name in _NAMES if len(row.get(name) or "") > MAX_NAME_LENGTH), None):
-        raise UsageError(f"{part}.{name} is longer than {MAX_NAME_LENGTH} characters")
-    return row
-
-
-def _parse_value(part: str, column: Column[Any], value: Any) -> Any:
-    name = f"{part}.{column.name}"
-    if value is None:
-        if column.nullable:
-            return None
-        if column.server_default is None:
-            raise UsageError(f"{name} is missing")
-        default: Any = column.server_default
-        return float(default.arg) if isinstance(column.type, Float) else int(default.arg)
-    for column_type, (parse, expected) in _PARSERS.items():
-        if isinstance(column.type, column_type):
+    row, get = dict[str, Any](), content.get
+    for name, parse, default in _FIELDS[part]:
+        value = get(name)
+        if value is not None:
             try:
-                return parse(value)
+                row[name] = parse(value)
             except (TypeError, ValueError, OverflowError):
-                raise UsageError(f"{name} = {value!r:.60} is not {expected}") from None
-    expected_type, expected = (dict, "an object") if column.name in _OBJECTS else (list, "a list")
-    if not isinstance(value, expected_type):
-        raise UsageError(f"{name} = {value!r:.60} is not {expected}")
-    return value
+                raise UsageError(f"{part}.{name} = {value!r:.60} is not {_EXPECTED[parse]}") from None
+        elif default is _REQUIRED:
+            raise UsageError(f"{part}.{name} is missing")
+        else:
+            row[name] = default
+    for name in _LIMITED[part]:
+        if len(row[name] or "") > MAX_NAME_LENGTH:
+            raise UsageError(f"{part}.{name} is longer than {MAX_NAME_LENGTH} characters")
+    return row
 
 
 def _parse_dropped(content: Any) -> DroppedCount:
@@ -332,7 +332,7 @@ def _parse_time(value: Any) -> datetime:
     moment = datetime.fromisoformat(value)
     if moment.tzinfo is None or not EPOCH <= moment < END:
         raise ValueError(value)
-    return moment.astimezone(UTC)
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
 def _parse_text(value: Any) -> str:
@@ -359,10 +359,47 @@ def _parse_boolean(value: Any) -> bool:
     return value
 
 
-_PARSERS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
-    UtcDateTime: (_parse_time, "an ISO 8601 time with a time zone, after 1969"),
-    Text: (_parse_text, "text"),
-    Float: (_parse_float, "a finite number"),
-    Boolean: (_parse_boolean, "true or false"),
-    Integer: (_parse_integer, f"an integer from 0 to {MAX_INTEGER}"),
+def _parse_object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    return value
+
+
+def _parse_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(value)
+    return value
+
+
+_PARSERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    UtcDateTime: _parse_time,
+    Text: _parse_text,
+    Float: _parse_float,
+    Boolean: _parse_boolean,
+    Integer: _parse_integer,
 }
+_EXPECTED: Final[Mapping[Callable[[Any], Any], str]] = {
+    _parse_time: "an ISO 8601 time with a time zone, after 1969",
+    _parse_text: "text",
+    _parse_float: "a finite number",
+    _parse_boolean: "true or false",
+    _parse_integer: f"an integer from 0 to {MAX_INTEGER}",
+    _parse_object: "an object",
+    _parse_list: "a list",
+}
+_REQUIRED: Final = object()
+"""The default of a column that a row must have."""
+
+
+def _field(column: Column[Any]) -> tuple[str, Callable[[Any], Any], Any]:
+    """Return a column's name, the function that parses its values, and its default."""
+    of_json = _parse_object if column.name in _OBJECTS else _parse_list
+    parse = next((each for type_, each in _PARSERS.items() if isinstance(column.type, type_)), of_json)
+    if column.nullable or column.server_default is None:
+        return column.name, parse, None if column.nullable else _REQUIRED
+    default: Any = column.server_default
+    return column.name, parse, float(default.arg) if isinstance(column.type, Float) else int(default.arg)
+
+
+_FIELDS: Final = {part: tuple(map(_field, columns)) for part, columns in COLUMNS.items()}
+_LIMITED: Final = {part: tuple(name for name in _NAMES if name in NAMES[part]) for part in COLUMNS}

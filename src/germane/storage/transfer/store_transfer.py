@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
@@ -33,15 +34,16 @@ from germane.storage.db.tables import (
     silence,
     tally,
 )
-from germane.storage.db.types import Json
+from germane.storage.db.types import Json, UtcDateTime
 from germane.storage.db.upsert import insert_into
 from germane.storage.ingest.store_exchanges import lock_exchanges
 from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
-from germane.storage.transfer.export import NAMES, StoredRecord, StoredRow, group_by_exchange, select_stored
+from germane.storage.transfer.export import StoredRecord, StoredRow, select_stored
 from germane.storage.transfer.import_batch import ImportBatch, ImportResult
 from germane.storage.transfer.record import (
     ALERTING_PARTS,
     COLUMNS,
+    NAMES,
     NEVER_STORED,
     TABLES,
     AlertingRow,
@@ -61,8 +63,6 @@ StoredExchanges = Mapping[str, RowMapping]
 """Exchanges by id, as stored in the database. They take precedence over the values in a file."""
 
 _BASELINE_KEY: Final = ("service", "scorer", "fingerprint", "scope")
-_TASKS_PER_STATEMENT: Final = 50
-"""Maximum number of tasks per statement. Every version of SQLite accepts the parameters of this many tasks."""
 _ORDER: Final = {
     "task": (scoring_task.c.scorer, scoring_task.c.fingerprint),
     "score": (score.c.scorer, score.c.fingerprint),
@@ -106,8 +106,7 @@ class TransferStore(StoreComponent):
         """Return the next page ordered by (started_at, id), starting after ``after`` or at the beginning."""
         position = None
         if after is not None:
-            last = after.exchange_values()
-            position = RowCursor(datetime.fromisoformat(last["started_at"]), last["id"])
+            position = RowCursor(datetime.fromisoformat(after.exchange[_STARTED_AT]), after.exchange[_ID])
         since = chosen.since if position is None else position.at
         with self._database.read(snapshot=True) as connection:
             page = _load_page(connection, chosen, position, limit)
@@ -119,10 +118,10 @@ class TransferStore(StoreComponent):
             with open_oldest(connection, since, until, count=None if is_filtered else limit) as archive:
                 if archive is not None:
                     archived = _load_page(archive, chosen, position, limit)
-                    page += _add_late_labels(connection, archived)
-            page = _add_draws(connection, page, chosen.scorer)
-        page.sort(key=lambda record: (datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]))
-        return page[:limit]
+                    _add_late_labels(connection, archived)
+                    page = sorted([*page, *archived], key=_position)[:limit]
+            _add_draws(connection, page, chosen.scorer)
+        return page
 
     def load_other_lines(self, chosen: ExportSelection) -> list[str]:
         """Return the lines of an export that follow those of exchanges: counts, markers and alerting data."""
@@ -277,16 +276,9 @@ def _load_page(
 ) -> list[StoredRecord]:
     """Return the next page of the database or the archive."""
     dialect = connection.dialect.name
-    exchanges = connection.execute(_select_page(select_stored("exchange", dialect), chosen, position, limit)).all()
+    exchanges = _fetch(connection, _select_page(select_stored("exchange", dialect), chosen, position, limit))
     ids = [row[_ID] for row in exchanges]
-    parts: dict[str, dict[str, list[StoredRow]]] = {}
-    for part in ("task", "score", "feedback"):
-        table = TABLES[part]
-        query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
-        if chosen.scorer is not None and part != "feedback":
-            query = query.where(table.c.scorer == chosen.scorer)
-        rows = connection.execute(query.order_by(table.c.exchange_id, *_ORDER[part])).all()
-        parts[part] = group_by_exchange(rows)
+    parts = {part: _load_parts(connection, part, ids, chosen.scorer) for part in ("task", "score", "feedback")}
     for tasks in parts["task"].values():
         for index, task in enumerate(tasks):
             if task[_STATE] in OPEN_STATES:
@@ -297,34 +289,45 @@ def _load_page(
     ]
 
 
-def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -> list[StoredRecord]:
-    """Return archived records with the labels that were given after archiving, which are in the database."""
+def _load_parts(
+    connection: Connection, part: str, ids: Sequence[str], scorer: str | None = None
+) -> dict[str, list[StoredRow]]:
+    """Return the rows of a part by exchange. Labels are returned whatever the scorer."""
+    table, dialect = TABLES[part], connection.dialect.name
+    query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
+    if part != "feedback":
+        query = query.where(*matching(table, scorer=scorer))
+    rows = _fetch(connection, query.order_by(table.c.exchange_id, *_ORDER[part]))
+    return {exchange_id: list(group) for exchange_id, group in groupby(rows, itemgetter(-1))}
+
+
+def _fetch(connection: Connection, query: Select[Any]) -> list[StoredRow]:
+    """Return the rows as the driver's tuples, because the export needs none of what SQLAlchemy's rows can do."""
+    return list(connection.execute(query).cursor.fetchall())
+
+
+def _position(record: StoredRecord) -> tuple[datetime, str]:
+    return datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]
+
+
+def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -> None:
+    """Add the labels that were given after archiving, which are in the database, to archived records."""
 
     def by_time(label: StoredRow) -> tuple[datetime, str]:
         return datetime.fromisoformat(label[_CREATED_AT]), label[_LABEL_ID]
 
-    dialect = connection.dialect.name
-    ids = [record.exchange[_ID] for record in archived]
-    query = select_stored("feedback", dialect).where(is_one_of(feedback.c.exchange_id, ids, dialect))
-    late = group_by_exchange(connection.execute(query).all())
-    records = []
-    for id_, record in zip(ids, archived, strict=True):
-        labels = {label[_LABEL_ID]: label for label in (*record.parts["feedback"], *late.get(id_, ()))}
-        records.append(replace(record, parts={**record.parts, "feedback": sorted(labels.values(), key=by_time)}))
-    return records
+    records = {record.exchange[_ID]: record for record in archived}
+    for exchange_id, late in _load_parts(connection, "feedback", list(records)).items():
+        parts = records[exchange_id].parts
+        labels = {label[_LABEL_ID]: label for label in (*parts["feedback"], *late)}
+        parts["feedback"] = sorted(labels.values(), key=by_time)
 
 
-def _add_draws(connection: Connection, page: Sequence[StoredRecord], scorer: str | None) -> list[StoredRecord]:
-    """Return records with the waves in which they were drawn, which are in the database even for archived answers."""
-    dialect = connection.dialect.name
-    query = select_stored("draw", dialect).order_by(label_draw.c.exchange_id, *_ORDER["draw"])
-    ids = [record.exchange[_ID] for record in page]
-    query = query.where(is_one_of(label_draw.c.exchange_id, ids, dialect), *matching(label_draw, scorer=scorer))
-    draws = group_by_exchange(connection.execute(query).all())
-    return [
-        replace(record, parts={**record.parts, "draw": draws.get(id_, ())})
-        for id_, record in zip(ids, page, strict=True)
-    ]
+def _add_draws(connection: Connection, page: Sequence[StoredRecord], scorer: str | None) -> None:
+    """Add the waves in which records were drawn, which are in the database even for archived answers."""
+    records = {record.exchange[_ID]: record for record in page}
+    for exchange_id, draws in _load_parts(connection, "draw", list(records), scorer).items():
+        records[exchange_id].parts["draw"] = draws
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
@@ -360,28 +363,29 @@ def _scores_of(task: Row, record: ExchangeRecord, stored: RowMapping) -> list[Ro
     return [{**row, **shared, "explanation": None, "details": keep_numbers(row["details"])} for row in own]
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows, which must all have the same columns, and ignore rows that already exist."""
-    encode = timestamp_encoder(connection.dialect.name)
-    columns = [column for column in table.columns if rows and column.name in rows[0]]
-    encoded = []
-    for row in rows:
-        values = []
-        for column in columns:
-            value = row[column.name]
-            if isinstance(value, datetime):
-                value = encode(value)
-            values.append(to_json(value) if isinstance(column.type, Json) else value)
-        encoded.append(tuple(values))
-    bulk_insert(connection, table, tuple(column.name for column in columns), encoded)
+def _insert(
+    connection: Connection, table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()
+) -> Sequence[Any]:
+    """Insert rows, which must all have the same columns, and ignore rows that already exist. See ``bulk_insert``."""
+    if not rows:
+        return []
+    columns = [column for column in table.columns if column.name in rows[0]]
+    names = tuple(column.name for column in columns)
+    stamp, encoded = timestamp_encoder(connection.dialect.name), list[Iterable[Any]]()
+    for column, values in zip(columns, zip(*map(itemgetter(*names), rows), strict=True), strict=True):
+        if isinstance(column.type, Json):
+            encoded.append(map(to_json, values))
+        elif isinstance(column.type, UtcDateTime):
+            encoded.append([value and stamp(value) for value in values])
+        else:
+            encoded.append(values)
+    return bulk_insert(connection, table, names, list(zip(*encoded, strict=True)), returning=returning)
 
 
 def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
     """Write and return the tasks that are not in the database. An insert that ignored conflicts could deadlock."""
-    known: set[TaskKey] = set()
-    for batch in batched(list(stored)):
-        query = select(*_TASK_KEY).where(scoring_task.c.exchange_id.in_(batch))
-        known |= {(row[0], row[1], row[2]) for row in connection.execute(query)}
+    is_stored = is_one_of(scoring_task.c.exchange_id, list(stored), connection.dialect.name)
+    known = {tuple(row) for row in connection.execute(select(*_TASK_KEY).where(is_stored))}
     new: dict[TaskKey, NewTask] = {}
     for record in records:
         for task in record.tasks:
@@ -392,9 +396,7 @@ def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], st
     for key, (_, task) in sorted(new.items(), key=itemgetter(0)):
         erased = {} if stored[key[0]]["erased_at"] is None else {"error": None}
         rows.append({**task, **erased, "exchange_id": key[0]})
-    statement = insert_into(scoring_task, connection.dialect.name).on_conflict_do_nothing().returning(*_TASK_KEY)
-    written = set[TaskKey]()
-    for start in range(0, len(rows), _TASKS_PER_STATEMENT):
-        returned = connection.execute(statement.values(rows[start : start + _TASKS_PER_STATEMENT]))
-        written |= {(row[0], row[1], row[2]) for row in returned}
-    return [task for key, task in new.items() if key in written]
+    written = _insert(connection, scoring_task, rows, returning=tuple(column.name for column in _TASK_KEY))
+    if connection.dialect.name == "sqlite":  # no other transaction can have written any of them
+        return list(new.values())
+    return [new[row] for row in map(tuple, written)]
