@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import multiprocessing
 import os
 import signal
@@ -21,12 +22,17 @@ from tests.alerting.channels.conftest import an_alert
 
 from germane.alert import Notification
 from germane.alerting.channels.webhook import Webhook
+from germane.annotation import RecordedScore
 from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff, DeliveryContext, DeliveryWorker
+from germane.exchange import Exchange
 from germane.monitor.jobs.delivery import ChannelTarget, NotificationContext
 from germane.otlp import compress_request
 from germane.receiver.forwarding import ForwardTarget, OTLPTarget
 from germane.settings.channels import WebhookSettings
+from germane.settings.sinks import WebhookSinkSettings
+from germane.sinks.target import SinkTarget
+from germane.sinks.webhook import WebhookSink
 from germane.storage import AlertTransaction, OutgoingRequest, TrackingStore
 from germane.storage.db.tables import delivery
 from germane.testing import engine_of, transaction
@@ -37,6 +43,8 @@ FORKED.set_forkserver_preload(["tests.delivery.test_kills"])
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
 ITEMS = 12
+BATCH = 3
+"""Number of exchanges per request to a sink."""
 CALLS = 3
 """Each process is killed after this many more statements and commits than the one before it."""
 
@@ -46,6 +54,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.posts: list[str] = []
+        self.requests = 0
         self.accepted: list[str] = []
         endpoint = self
 
@@ -53,10 +62,14 @@ class Endpoint:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 is_request = self.headers["Content-Encoding"] == "gzip"
-                content = gzip.decompress(body).decode() if is_request else self.headers["Idempotency-Key"]
-                endpoint.posts.append(content)
-                is_busy = len(endpoint.posts) % 7 == 0
-                endpoint.accepted += [] if is_busy else [content]
+                if self.path == "/sink":
+                    content = [f"item {int(item['exchange_id'], 16):02}" for item in json.loads(body)["items"]]
+                else:
+                    content = [gzip.decompress(body).decode() if is_request else self.headers["Idempotency-Key"]]
+                endpoint.posts += content
+                endpoint.requests += 1
+                is_busy = endpoint.requests % 7 == 0
+                endpoint.accepted += [] if is_busy else content
                 self.send_response(503 if is_busy else 200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -97,13 +110,31 @@ def queue_requests(store: TrackingStore, url: str) -> None:
     store.received.stage([], max_wait=1.0, requests=requests, target=ForwardTarget(url=url).name)
 
 
-@pytest.mark.parametrize("kind", ["notifications", "requests"])
+def queue_scores(store: TrackingStore, url: str) -> None:
+    """Store exchanges with scores, whose sink has items without an order."""
+    numbers = range(ITEMS)
+    store.exchanges.add(
+        [
+            Exchange(
+                id=f"{number:032x}", trace_id="1" * 32, span_id="2" * 16, service="shop", route="docs", question="?",
+                answer="!", started_at=NOON,
+            )
+            for number in numbers
+        ]
+    )  # fmt: skip
+    store.exchanges.record_scores(
+        [RecordedScore(exchange_id=f"{number:032x}", name="tone", value=0.5, recorded_at=NOON) for number in numbers]
+    )
+
+
+@pytest.mark.parametrize("kind", ["notifications", "requests", "scores"])
 def test_killed_processes_lose_nothing(
     store: TrackingStore, migrated_url: str, endpoint: Endpoint, kind: str, tmp_path: Any
 ) -> None:
     """Whatever a process was about to do when it was killed, others deliver its items, in order."""
-    with closing(TrackingStore(migrated_url, clock=lambda: NOON)) as frozen:
-        (queue_notifications if kind == "notifications" else queue_requests)(frozen, endpoint.url)
+    queues = {"notifications": queue_notifications, "requests": queue_requests, "scores": queue_scores}
+    with closing(TrackingStore(migrated_url, clock=lambda: NOON, sinks=["bridge"])) as frozen:
+        queues[kind](frozen, endpoint.url)
     kills, started = 0, 0
     while count_waiting(store):
         process = FORKED.Process(
@@ -116,8 +147,10 @@ def test_killed_processes_lose_nothing(
 
     assert kills >= 5
     expected = [f"item {number:02}" for number in range(ITEMS)]
-    assert list(dict.fromkeys(endpoint.accepted)) == expected
-    assert len(endpoint.accepted) <= ITEMS + kills  # each killed process had one item in progress
+    first = list(dict.fromkeys(endpoint.accepted))
+    assert (sorted(first) if kind == "scores" else first) == expected
+    in_progress = BATCH if kind == "scores" else 1  # in each killed process
+    assert len(endpoint.accepted) <= ITEMS + kills * in_progress
 
 
 def count_waiting(store: TrackingStore) -> int:
@@ -147,6 +180,12 @@ def deliver_until_killed(database: str, url: str, kind: str, calls: int, started
         async with httpx2.AsyncClient() as client:
             if kind == "requests":
                 target: Any = OTLPTarget(ForwardTarget(url=url), client)
+                await DeliveryWorker(target, DeliveryContext(**options)).deliver_due()
+            elif kind == "scores":
+                os.environ["BRIDGE"] = f"{url}/sink"
+                sink = WebhookSink("bridge", WebhookSinkSettings(type="webhook", url="env:BRIDGE"))
+                sink.batch_size = BATCH
+                target = SinkTarget(sink, store, options["threads"])
                 await DeliveryWorker(target, DeliveryContext(**options)).deliver_due()
             else:
                 os.environ["HOOK"] = url

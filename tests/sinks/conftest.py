@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.alerting.channels.conftest import Receiver
 
 from germane.annotation import RecordedScore
 from germane.daemon_pool import DaemonThreadPool
@@ -176,3 +177,15 @@ def bench(migrated_url: str, backend: Backend) -> Iterator[Bench]:
         yield opened
         opened.pool.close()
         opened.pool.join(60)
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        monkeypatch.setenv("BRIDGE", server.url + "/very-secret-path")
+        monkeypatch.setenv("SIGNING", "key")
+        yield server
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,90 @@
+"""What Langfuse gets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.cli.conftest import write
+from tests.sinks.conftest import Backend, Bench, langfuse
+
+from germane.annotation import Feedback, RecordedScore
+from germane.delivery import DeliveryError
+from germane.errors import SettingsError
+
+
+def test_a_score_is_written_to_its_span(bench: Bench, backend: Backend) -> None:
+    """With its label, explanation and fingerprint. Its id does not change when it is written again."""
+    (exchange,) = bench.add(1)
+    bench.store.exchanges.record_scores(
+        [
+            RecordedScore(
+                exchange_id=exchange.id, name="tone", value=0.75, label="polite", explanation="It says please.",
+                recorded_at=bench.clock(),
+            )
+        ]
+    )  # fmt: skip
+    given = Feedback(id="l1", exchange_id=exchange.id, score=0.0, comment="rude", user="ada", created_at=bench.clock())
+    bench.store.labels.add_feedback([given])
+    bench.deliver()
+
+    score, label = backend.requests[0]
+    assert len({score.pop("id"), label.pop("id")}) == 2
+    at: dict[str, Any] = {"traceId": exchange.trace_id, "observationId": exchange.span_id, "dataType": "NUMERIC"}
+    assert score.pop("metadata").items() >= {"label": "polite", "fingerprint": "external"}.items()
+    assert score == {**at, "name": "tone", "value": 0.75, "comment": "It says please."}
+    assert label.pop("metadata")["user"] == "ada"
+    assert label == {**at, "name": "human_label", "value": 0.0, "comment": "rude"}
+    assert backend.authorizations == ["Basic cGstdGVzdDpzay10ZXN0"]
+
+
+def test_the_ids_of_scores_never_change(bench: Bench, backend: Backend) -> None:
+    """Otherwise, a score that another version of germane has written would be doubled."""
+    (exchange,) = bench.add(1)
+    bench.score([exchange])
+    bench.deliver()
+
+    assert list(backend.stored) == ["072f964e-b8e7-5a7f-a463-b850ef0f4755"]
+
+
+def test_a_score_of_another_judge_has_another_id(bench: Bench, backend: Backend) -> None:
+    """Scores of different fingerprints are not comparable. Only the newest one is written."""
+    (exchange,) = write(bench.store, [0.5], scorer="tone", fingerprint="f1")
+    bench.deliver()
+    bench.clock.now = datetime.now(UTC)
+    bench.score([exchange], value=0.9)
+    bench.deliver()
+
+    assert [score["value"] for request in backend.requests for score in request] == [0.5, 0.9]
+    assert len(backend.stored) == 2
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"errors": [{"status": "x"}]}', b'{"errors": 3}'])
+def test_an_unexpected_partial_response_is_retried(bench: Bench, backend: Backend, body: bytes) -> None:
+    """If it is unknown which scores were rejected, all are written again, which changes nothing."""
+    backend.script.append(lambda _: (207, {}, body))
+    bench.score(bench.add(2))
+    bench.deliver(times=2)
+
+    assert [len(request) for request in backend.requests] == [2, 2]
+    assert bench.waiting() == 0
+
+
+async def _test(backend: Backend) -> None:
+    await langfuse(backend.url).test()
+
+
+def test_the_test_reads_the_project(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes nothing, and reports a rejected key and a missing variable."""
+    import asyncio
+
+    asyncio.run(_test(backend))
+    assert (backend.paths, backend.stored) == (["/api/public/projects"], {})
+    backend.script.append(lambda _: (401, {}, b"{}"))
+    with pytest.raises(DeliveryError, match="status 401: the key was rejected"):
+        asyncio.run(_test(backend))
+    monkeypatch.delenv("SECRET")
+    with pytest.raises(SettingsError, match="the environment variable SECRET is not set"):
+        asyncio.run(_test(backend))
+    assert "SECRET is not set" in str(langfuse(backend.url).config_error)
