@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow chaos mutants thorough frameworks queues spans check coverage docs pictures bench build lock clean
+.PHONY: help demo test test-slow chaos mutants thorough frameworks queues spans sinks check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
@@ -41,6 +41,9 @@ queues: $(READY)  ## Run 200 tasks with real Celery and RQ workers, and count lo
 
 spans: $(READY)  ## Record the spans of the newest instrumentations (needs the network and Node.js)
 	$(BIN)/python tests/spans/record.py $(ARGS)
+
+sinks: $(READY)  ## Write scores to real Phoenix and MLflow through outages and kills (needs the network)
+	$(BIN)/python tests/sinks/run.py $(ARGS)
 
 check: $(READY)  ## Run ruff, mypy, the import contracts, and the checks of prose, complexity and size
 	$(BIN)/ruff check .

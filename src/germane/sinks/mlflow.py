@@ -10,7 +10,7 @@ from typing import Any, Final
 from germane.delivery import DeliveryError
 from germane.settings import MLflowSettings, resolve_secret
 from germane.sinks.assessment import Assessment, assessments
-from germane.sinks.client import Reply, SinkClient
+from germane.sinks.client import Reply, SinkClient, error_for_status
 from germane.sinks.sink import MissingSpanError, Sink, SinkItem
 
 FORBIDDEN: Final = 403
@@ -124,7 +124,7 @@ class MLflowSink(Sink):
         if reply.status == NOT_FOUND and NOT_FOUND not in accept:
             if _get(reply.data, "error_code") == "RESOURCE_DOES_NOT_EXIST":
                 raise MissingSpanError(status=NOT_FOUND)
-            raise DeliveryError("status 404: check the URL", status=NOT_FOUND)
+            raise error_for_status(NOT_FOUND)
         return reply
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from germane.delivery import DeliveryError
 from germane.settings import PhoenixSettings, resolve_secret
 from germane.sinks.assessment import Assessment, assessments
-from germane.sinks.client import Reply, SinkClient
+from germane.sinks.client import Reply, SinkClient, error_for_status
 from germane.sinks.sink import MissingSpanError, Sink, SinkItem
 
 MAX_ANNOTATIONS: Final = 100
@@ -53,7 +53,7 @@ class PhoenixSink(Sink):
         """Check the address and the key by writing an empty list."""
         reply = await self._post([])
         if reply.status == NOT_FOUND:
-            raise _wrong_url()
+            raise error_for_status(NOT_FOUND)
 
     async def _write_known(self, annotations: Sequence[dict[str, Any]]) -> set[str]:
         """Write the annotations of the spans that Phoenix knows, and return the ids of the other spans.
@@ -68,7 +68,7 @@ class PhoenixSink(Sink):
                 break
             named = {annotation["span_id"] for annotation in known}.intersection(_SPAN_ID.findall(reply.text))
             if not named:
-                raise _wrong_url()
+                raise error_for_status(NOT_FOUND)
             missing |= named
         return missing
 
@@ -112,7 +112,3 @@ def _annotation(item: SinkItem, assessment: Assessment, key: str, *, is_emptied:
         "result": None if is_emptied else result,
         "metadata": {} if is_emptied else dict(assessment.metadata),
     }
-
-
-def _wrong_url() -> DeliveryError:
-    return DeliveryError("status 404: check the URL", status=NOT_FOUND)
