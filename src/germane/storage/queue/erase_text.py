@@ -7,9 +7,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, literal, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    RowMapping,
+    Update,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from germane.score import Score
 from germane.storage.db.functions import is_one_of, json_text
@@ -60,19 +74,25 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
     connection.execute(_ERRORS.where(is_one_of(scoring_task.c.exchange_id, ids, dialect)))
     connection.execute(_COMMENTS.where(is_one_of(feedback.c.exchange_id, ids, dialect)))
     of_exchanges = is_one_of(score.c.exchange_id, ids, dialect)
+    bare: dict[int, Any] = {}
+    # Nobody writes scores of locked exchanges, so these need no lock.
+    for score_id, details in connection.execute(
+        select(score.c.id, json_text(score.c.details, dialect)).where(of_exchanges)
+    ):
+        stored = json.loads(details)
+        if (kept := keep_numbers(stored)) != stored:
+            bare[score_id] = kept
+    if bare:
+        connection.execute(_replace_details(dialect), {"bare": bare})
     connection.execute(_EXPLANATIONS.where(of_exchanges))
-    scores = (
-        select(score.c.id, json_text(score.c.details, dialect).label("details"))
-        .where(of_exchanges)
-        .order_by(score.c.id)
-    )
-    bare_scores = []
-    for row in connection.execute(scores.with_for_update()):
-        stored = json.loads(row.details)
-        if (bare := keep_numbers(stored)) != stored:
-            bare_scores.append({"score_id": row.id, "bare": bare})
-    if bare_scores:
-        connection.execute(_SCORE, bare_scores)
+
+
+@lru_cache
+def _replace_details(dialect: str) -> Update:
+    """Return an update of scores, given a JSON object of score ids to details."""
+    each = func.json_each if dialect == "sqlite" else func.jsonb_each
+    new = each(bindparam("bare", type_=score.c.details.type)).table_valued("key", "value")
+    return update(score).where(score.c.id == cast(new.c.key, BigInteger)).values(details=new.c.value, explanation=None)
 
 
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
@@ -86,7 +106,7 @@ def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: date
         query = select(exchange.c.id).where(exchange.c.id.in_(batch), *_DECIDED)
         decided = list(connection.execute(query.order_by(exchange.c.id).with_for_update()).scalars())
         free, held = lock_tasks(connection, decided)
-        busy = {row["exchange_id"] for row in (*held, *(row for row in free if row["state"] in OPEN_STATES))}
+        busy = {id_ for id_, _ in held} | {row["exchange_id"] for row in free if row["state"] in OPEN_STATES}
         closed = {row["exchange_id"] for row in free} - busy
         erase_exchanges(connection, sorted(closed), now)
         erased += len(closed)
@@ -98,24 +118,28 @@ _DECIDED = (exchange.c.erased_at.is_(None), exchange.c.sampling_reason.is_not(No
 
 def lock_tasks(
     connection: Connection, ids: Sequence[str], *, open_only: bool = False
-) -> tuple[list[RowMapping], list[RowMapping]]:
+) -> tuple[list[RowMapping], set[tuple[str, str]]]:
     """Lock the tasks of exchanges, skipping tasks that another process has locked.
 
     Waiting for locks could cause a deadlock, because a process that has locked a task may wait for its exchange. With
-    ``open_only``, closed tasks are omitted on SQLite, where only one transaction writes.
+    ``open_only``, closed tasks are not returned.
 
     Returns:
-        The locked tasks, and the tasks that another process has locked.
+        The locked tasks, and the exchange ids and scorers of tasks that another process has locked.
     """
     dialect = connection.dialect.name
-    query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)
-    query = query.where(is_one_of(scoring_task.c.exchange_id, ids, dialect))
-    if dialect == "sqlite":
-        wanted = query.where(scoring_task.c.state.in_(OPEN_STATES)) if open_only else query
-        return list(connection.execute(wanted).mappings()), []
-    free = list(connection.execute(query.with_for_update(skip_locked=True)).mappings())
-    known = {row["id"] for row in free}
-    return free, [row for row in connection.execute(query).mappings() if row["id"] not in known]
+    of_exchanges = is_one_of(scoring_task.c.exchange_id, ids, dialect)
+    query = select(*(scoring_task.c[name] for name in _TASK)).where(of_exchanges).order_by(scoring_task.c.id)
+    if dialect == "sqlite":  # only one transaction writes
+        query = query.where(scoring_task.c.state.in_(OPEN_STATES)) if open_only else query
+        return list(connection.execute(query).mappings()), set()
+    free = query.with_for_update(skip_locked=True).cte("free")
+    both = select(free, scoring_task.c.exchange_id.label("of"), scoring_task.c.scorer.label("by")).where(of_exchanges)
+    both = both.outerjoin_from(scoring_task, free, free.c.id == scoring_task.c.id)
+    if open_only:
+        both = both.where(or_(free.c.id.is_(None), free.c.state.in_(OPEN_STATES)))
+    rows = connection.execute(both).mappings().all()
+    return [row for row in rows if row["id"] is not None], {(row["of"], row["by"]) for row in rows if row["id"] is None}
 
 
 _TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "due_at", "scored_as")
@@ -128,8 +152,3 @@ _ERRORS = (
 )
 _COMMENTS = update(feedback).where(feedback.c.comment.is_not(None)).values(comment=None)
 _EXPLANATIONS = update(score).where(score.c.explanation.is_not(None)).values(explanation=None)
-_SCORE = (
-    update(score)
-    .where(score.c.id == bindparam("score_id"))
-    .values(details=bindparam("bare", type_=score.c.details.type))
-)

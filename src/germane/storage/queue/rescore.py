@@ -78,7 +78,7 @@ def lock_answer_tasks(
     tasks: dict[ScoringPair, list[RowMapping]] = {}
     for row in free:
         tasks.setdefault((row["exchange_id"], row["scorer"]), []).append(row)
-    return tasks, {(row["exchange_id"], row["scorer"]) for row in held}
+    return tasks, held
 
 
 class _Batch:

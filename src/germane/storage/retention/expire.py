@@ -125,10 +125,9 @@ def _expire_exchanges(
 ) -> tuple[list[str], int]:
     """Expire pending tasks. Return the ids of exchanges without a running or locked task, and the number of tasks."""
     exchanges = {row["id"]: row for row in rows}
-    free, held = lock_tasks(connection, list(exchanges), open_only=True)
-    open_tasks = [row for row in free if row["state"] in OPEN_STATES]
+    open_tasks, held = lock_tasks(connection, list(exchanges), open_only=True)
     running = [row for row in open_tasks if row["state"] == "running" and row["due_at"] > now]
-    busy = {row["exchange_id"] for row in (*held, *running)}
+    busy = {exchange_id for exchange_id, _ in held} | {row["exchange_id"] for row in running}
     closed = [row for row in open_tasks if row["exchange_id"] not in busy]
     expire_tasks(connection, process, [(exchanges[row["exchange_id"]], row) for row in closed])
     return [exchange_id for exchange_id in exchanges if exchange_id not in busy], len(closed)

@@ -35,6 +35,7 @@ from germane.storage.archive.reader import ArchivedRange, connect_to_files
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreContext
 from germane.storage.db.conditions import count_rows, following
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, label_draw, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
@@ -103,18 +104,13 @@ def forget_batch(connection: Connection, process: str, subject: DataSubject, aft
     rows = _load_exchanges(connection, subject, after)
     # Block sampling and erasure. Tasks are locked later to avoid a deadlock: scoring may hold the lock of a task while
     # it waits for an exchange.
-    locked = set[str]()
-    for batch in batched(sorted(row["id"] for row in rows)):
-        query = select(exchange.c.id).where(exchange.c.id.in_(batch)).order_by(exchange.c.id)
-        locked |= set(connection.execute(query.with_for_update()).scalars())
+    ids = is_one_of(exchange.c.id, [row["id"] for row in rows], connection.dialect.name)
+    query = select(exchange.c.id).where(ids).order_by(exchange.c.id)
+    locked = set(connection.execute(query.with_for_update()).scalars())
     exchanges = {row["id"]: row for row in rows if row["id"] in locked}
     free, others = lock_tasks(connection, list(exchanges), open_only=True)
-    held = {row["exchange_id"] for row in others}
-    tasks = [
-        (exchanges[exchange_id], row)
-        for row in free
-        if (exchange_id := row["exchange_id"]) not in held and row["state"] in OPEN_STATES
-    ]
+    held = {exchange_id for exchange_id, _ in others}
+    tasks = [(exchanges[row["exchange_id"]], row) for row in free if row["exchange_id"] not in held]
     expire_tasks(connection, process, tasks)
     moments = {exchange_id: exchanges[exchange_id]["started_at"] for exchange_id in sorted(exchanges.keys() - held)}
     removed = delete_exchanges(connection, moments) + PruneResult(expired=len(tasks))
