@@ -4,7 +4,8 @@ The monitor scores from SQLite and, with --postgresql URL, also from an empty Po
 starts with waiting exchanges, and stops when the last score is written. A round should be long enough that starting and
 stopping, which takes about half a second, has little effect. Labels are computed from similarities, so that each
 exchange takes one judge request, as with the plain client. For each method, objects that exist before the measurement
-are exempt from garbage collection, as after germane.start(). The exit code is 1 if a goal is missed.
+are exempt from garbage collection, as after germane.start(). The monitor is measured without and with a sink, to which
+it writes the scores. The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import multiprocessing
+import os
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import openai
@@ -37,22 +41,28 @@ LATENCY, EMBEDDING_LATENCY = 0.2, 0.05
 """Latencies in seconds."""
 LEAST_SHARE = 0.92
 """Minimum rate as a share of the plain client's rate."""
+LEAST_SHARE_WITH_SINK = 0.97
+"""Minimum rate with a sink, as a share of the rate without one."""
 MOST_REQUESTS = 1.1
 """Maximum requests per exchange, including embeddings."""
+
+
+WITH_SINK = ", sink"
 
 
 class Round:
     """Exchanges that no earlier round used, and what was measured."""
 
-    def __init__(self, url: str, exchanges: list[Exchange], database: str) -> None:
-        self.exchanges, self.database, self.url = exchanges, database, url
+    def __init__(self, url: str, exchanges: list[Exchange], database: str, sinks: dict[str, Any]) -> None:
+        self.exchanges, self.database, self.url, self.sinks = exchanges, database, url, sinks
         self.seconds = self.cpu_seconds = 0.0
 
     def settings(self, **more: Any) -> Settings:
         """Return settings for the judge."""
         return load_settings(
             base_url=self.url, api_key="none", judge="quick", embedder="quick-embedder", scorers=["answer_relevancy"],
-            scorer_options={"answer_relevancy": {"label_from": "answer"}}, concurrency=IN_FLIGHT, proxy_cpu=0, **more,
+            scorer_options={"answer_relevancy": {"label_from": "answer"}}, concurrency=IN_FLIGHT, proxy_cpu=0,
+            sinks=self.sinks, **more,
         )  # fmt: skip
 
     @contextmanager
@@ -115,7 +125,7 @@ async def monitor(measured: Round) -> None:
         return "none"
 
     settings = measured.settings(database=measured.database)
-    with closing(TrackingStore(settings.database)) as store:
+    with closing(TrackingStore(settings.database, sinks=list(settings.sinks))) as store:
         store.migrate()
         earlier = store.answers.counts().scores
         store.exchanges.add(measured.exchanges)
@@ -132,6 +142,40 @@ async def monitor(measured: Round) -> None:
             raise RuntimeError(str(store.answers.counts()))
 
 
+def accept_everything(port: Any) -> None:
+    """Run a server that accepts all requests, and set its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    port.value = server.server_port
+    server.serve_forever()
+
+
+@contextmanager
+def sink() -> Iterator[dict[str, Any]]:
+    """Run the backend of a sink in a process of its own, and return the setting."""
+    context = multiprocessing.get_context("spawn")
+    port = context.Value("i", 0)
+    process = context.Process(target=accept_everything, args=(port,), daemon=True)
+    process.start()
+    while not port.value:
+        time.sleep(0.01)
+    os.environ["BENCHMARK_SINK"] = f"http://127.0.0.1:{port.value}"
+    yield {"bridge": {"type": "webhook", "url": "env:BENCHMARK_SINK"}}
+    process.terminate()
+    process.join()
+
+
 def main() -> int:
     """Print rates, shares and requests; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
@@ -139,16 +183,18 @@ def main() -> int:
     parser.add_argument("rounds", nargs="?", type=int, default=3, help="number of rounds; default: 3")
     parser.add_argument("--postgresql", metavar="URL", help="an empty database on which to measure the monitor as well")
     given = parser.parse_args()
-    ways = {"plain client": (bare, ""), "scorers": (scorers, ""), "monitor": (monitor, "sqlite:///{folder}/germane.db")}
-    if given.postgresql:
-        ways["monitor, PostgreSQL"] = (monitor, given.postgresql)
+    ways = {"plain client": (bare, ""), "scorers": (scorers, "")}
+    for name, database in (("monitor", "sqlite:///{folder}/germane.db"), ("monitor, PostgreSQL", given.postgresql)):
+        if database:
+            ways |= {name: (monitor, database), f"{name}{WITH_SINK}": (monitor, database)}
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    with judge(LATENCY, EMBEDDING_LATENCY) as url:
+    with judge(LATENCY, EMBEDDING_LATENCY) as url, sink() as setting:
         for _ in range(given.rounds):
             for name, (way, database) in ways.items():
                 with tempfile.TemporaryDirectory() as folder:
                     exchanges = [new_exchange(number) for number in range(given.exchanges)]
-                    measured = Round(url, exchanges, database.format(folder=folder))
+                    sinks = setting if name.endswith(WITH_SINK) else {}
+                    measured = Round(url, exchanges, database.format(folder=folder), sinks)
                     before = sum(judge_requests(url).values())
                     asyncio.run(way(measured))
                 requests = sum(judge_requests(url).values()) - before
@@ -160,6 +206,10 @@ def main() -> int:
         shares = [mine / its for mine, its in zip(found[name, "rate"], found["plain client", "rate"], strict=True)]
         goals.medians(f"{name}: rate", found[name, "rate"], "exchanges/s")
         goals.medians(f"{name}: share of the plain client's rate", shares, least=LEAST_SHARE)
+        if name.endswith(WITH_SINK):
+            without = found[name.removesuffix(WITH_SINK), "rate"]
+            shares = [mine / its for mine, its in zip(found[name, "rate"], without, strict=True)]
+            goals.medians(f"{name}: share of the rate without", shares, least=LEAST_SHARE_WITH_SINK)
         goals.medians(f"{name}: CPU time per exchange", found[name, "CPU"], "ms")
         goals.medians(f"{name}: requests per exchange", found[name, "requests"], most=MOST_REQUESTS)
     return goals.exit_code()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from germane.sinks.sink import SinkItem, SinkLabel, SinkScore
+from germane.storage.answers.store_sinks import SinkItem, SinkLabel, SinkScore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from tests.sinks.items import a_label, a_score, an_item
 from germane.delivery import DeliveryError
 from germane.settings import MLflowSettings
 from germane.sinks.mlflow import MLflowSink
-from germane.sinks.sink import SinkItem
+from germane.storage import SinkItem
 
 FIRST = f"tr-{1:032x}"
 

@@ -14,7 +14,7 @@ from tests.sinks.items import a_label, a_score, an_item
 from germane.delivery import DeliveryError
 from germane.settings import PhoenixSettings
 from germane.sinks.phoenix import PhoenixSink
-from germane.sinks.sink import SinkItem
+from germane.storage import SinkItem
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_a_label_waits_for_its_exchange(bench: Bench, backend: Backend) -> None:
     ]
 
 
-def test_resending_queues_what_was_scored_since(bench: Bench, backend: Backend) -> None:
+def test_resending_queues_answers_since_a_time(bench: Bench, backend: Backend) -> None:
     """The backend replaces what it has."""
     old = bench.add(2)
     bench.score(old)

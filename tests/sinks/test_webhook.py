@@ -24,9 +24,9 @@ from germane.errors import SettingsError
 from germane.monitor import Monitor, MonitorConfig
 from germane.settings import load_settings
 from germane.settings.sinks import WebhookSinkSettings
-from germane.sinks.sink import SinkItem, SinkLabel, SinkScore
 from germane.sinks.webhook import WebhookSink
 from germane.storage import TrackingStore
+from germane.storage.answers.store_sinks import SinkItem, SinkLabel, SinkScore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ITEM = SinkItem(

@@ -26,6 +26,7 @@ from germane.storage import (
     AnswerCursor,
     AnswerFilter,
     BaselineKey,
+    DeliveryOutcome,
     DetectorScoreQuery,
     DetectorState,
     ExportSelection,
@@ -45,9 +46,11 @@ from germane.storage import (
     WatchKey,
     WorkerHeartbeat,
     forwarding_queue,
+    sink_queue,
 )
 from germane.storage.answers.filter import SORTS
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan_by_value, scan_route, scan_small_window
+from germane.storage.sink_items import mark_for_sinks, write_pending
 from germane.testing import engine_of, transaction
 from germane.trace_outline import UnreadableTrace
 
@@ -105,6 +108,21 @@ def receive_spans(store: TrackingStore, clock: Any) -> None:
     clock.advance(seconds=-2)
 
 
+def feed_sinks(store: TrackingStore, exchange: Any, clock: Any) -> None:
+    """Queue exchanges for sinks, and send one of them."""
+    queue = sink_queue("there", batch_size=2)
+    store.sinks.resend(["there", "elsewhere"], exchange.started_at)
+    with transaction(store) as connection:
+        mark_for_sinks(connection, [exchange.id])
+        write_pending(connection, ["there", "elsewhere"], lambda _: clock.now)
+    store.outbox.list_due([queue])
+    (item, *_) = store.outbox.claim(queue, "me", lease=LEASE)
+    store.outbox.record_attempt(queue, "me", {item.id: DeliveryOutcome(error="status 413")})
+    store.outbox.list_queues("sink")
+    store.sinks.list_undelivered()
+    store.sinks.load([exchange.id])
+
+
 def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     """Call every method that reads or writes, with and without filters."""
     exchanges = [make(number, route=f"route-{number % 3}") for number in range(20)]
@@ -117,6 +135,7 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     score_tasks(store, clock)
     sample_candidates(store, make)
     receive_spans(store, clock)
+    feed_sinks(store, exchanges[0], clock)
     use_quotas(store, window)
     record_feedback(store, exchanges, window, clock)
     store.answers.list_exchanges()

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from germane.sinks.sink import HUMAN_LABEL, SinkItem
+from germane.sinks.sink import HUMAN_LABEL
+from germane.storage import SinkItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

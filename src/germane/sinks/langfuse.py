@@ -9,8 +9,10 @@ from uuid import UUID, uuid5
 
 from germane.delivery import DeliveryError
 from germane.settings import LangfuseSettings, resolve_secret
+from germane.sinks.assessment import assessments
 from germane.sinks.client import SinkClient, error_for_status
-from germane.sinks.sink import HUMAN_LABEL, Sink, SinkItem
+from germane.sinks.sink import Sink
+from germane.storage import SinkItem
 
 NAMESPACE: Final = UUID("6d3bdf4c-3f0e-5b0a-9d6b-7c1d6a2f1b53")
 """Namespace of the ids of scores. Never change it: writing a score again would then store a second one."""
@@ -61,34 +63,19 @@ class LangfuseSink(Sink):
 
 def build_scores(item: SinkItem) -> list[dict[str, Any]]:
     """Return the scores and labels of an exchange as Langfuse expects them."""
-    common = {"traceId": item.trace_id, "observationId": item.span_id, "dataType": "NUMERIC"}
-    scores = [
+    return [
         {
-            **common,
-            "id": _id(item, score.scorer, score.fingerprint),
-            "name": score.scorer,
-            "value": score.value,
-            "comment": score.explanation,
-            "metadata": {"label": score.label, "fingerprint": score.fingerprint, "judge": score.judge},
+            "id": str(uuid5(NAMESPACE, f"{item.exchange_id}\0{each.name}\0{each.key}")),
+            "traceId": item.trace_id,
+            "observationId": item.span_id,
+            "name": each.name,
+            "value": each.value,
+            "dataType": "NUMERIC",
+            "comment": each.explanation,
+            "metadata": {**each.metadata, "label": each.label},
         }
-        for score in item.scores
+        for each in assessments(item)
     ]
-    labels = [
-        {
-            **common,
-            "id": _id(item, HUMAN_LABEL, label.id),
-            "name": HUMAN_LABEL,
-            "value": label.score,
-            "comment": label.comment,
-            "metadata": {"user": label.user},
-        }
-        for label in item.labels
-    ]
-    return scores + labels
-
-
-def _id(item: SinkItem, name: str, version: str) -> str:
-    return str(uuid5(NAMESPACE, f"{item.exchange_id}\0{name}\0{version}"))
 
 
 def _rejections(data: Any) -> list[Mapping[str, Any]]:

@@ -11,7 +11,8 @@ from germane.delivery import DeliveryError
 from germane.settings import PhoenixSettings, resolve_secret
 from germane.sinks.assessment import Assessment, assessments
 from germane.sinks.client import Reply, SinkClient, error_for_status
-from germane.sinks.sink import MissingSpanError, Sink, SinkItem
+from germane.sinks.sink import MissingSpanError, Sink
+from germane.storage import SinkItem
 
 MAX_ANNOTATIONS: Final = 100
 """Maximum number of annotations per request."""

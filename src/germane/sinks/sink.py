@@ -4,69 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from germane.delivery import DeliveryError
 from germane.errors import SettingsError
-from germane.exchange import AttributeValue
 from germane.sinks.client import SinkClient
+from germane.storage import SinkItem
 
 HUMAN_LABEL: Final = "human_label"
 """Name of people's labels in backends."""
 SPAN_TIMEOUT: Final = timedelta(hours=1)
 """Time for which a backend may receive a span later than its scores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkScore:
-    """The newest score of a scorer for an exchange. Scores without a value are not sent."""
-
-    scorer: str
-    fingerprint: str
-    value: float
-    label: str | None
-    explanation: str | None
-    """None if the text was not stored, or has been erased."""
-    judge: str | None
-    """Name of the judge model."""
-    scored_at: datetime
-    superseded: tuple[str, ...] = ()
-    """Fingerprints of older scores by this scorer, which the backend should no longer show."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkLabel:
-    """A person's label for an exchange."""
-
-    id: str
-    """Does not change, so it identifies the label in the backend too."""
-    score: float
-    """0 (bad) to 1 (good)."""
-    comment: str | None
-    """None if there is none, or if it has been erased."""
-    user: str | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkItem:
-    """The scores and labels of an exchange, as they are stored at the time of sending."""
-
-    exchange_id: str
-    trace_id: str
-    """32 hexadecimal digits."""
-    span_id: str
-    """16 hexadecimal digits."""
-    service: str
-    route: str
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
-    """What the application has stored with the exchange, such as a tenant."""
-    scores: tuple[SinkScore, ...]
-    """One for each scorer, by name."""
-    labels: tuple[SinkLabel, ...]
-    """Oldest first."""
 
 
 class MissingSpanError(DeliveryError):

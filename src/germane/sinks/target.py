@@ -7,8 +7,8 @@ from typing import Final
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff, DeliveryError, Sent, Target
-from germane.sinks.sink import MissingSpanError, Sink, SinkItem, SinkLabel, SinkScore
-from germane.storage import Delivery, SinkExchange, TrackingStore, sink_queue
+from germane.sinks.sink import MissingSpanError, Sink
+from germane.storage import Delivery, SinkItem, TrackingStore, sink_queue
 
 SINK_BACKOFF: Final = Backoff(initial=1.0, maximum=300.0, max_retry_after=3600.0)
 
@@ -40,8 +40,7 @@ class SinkTarget(Target):
         errors: dict[str, DeliveryError] = {
             id_: MissingSpanError("the exchange is not in the database") for id_ in ids.values() if id_ not in exchanges
         }
-        written = [item for each in exchanges.values() if (item := build_item(each)) is not None]
-        if written:
+        if written := [item for item in exchanges.values() if item is not None]:
             errors |= await self._write(written)
         return Sent(errors={item_id: errors[id_] for item_id, id_ in ids.items() if id_ in errors})
 
@@ -56,40 +55,3 @@ class SinkTarget(Target):
                 return {items[0].exchange_id: error}
         half = len(items) // 2
         return {**await self._write(items[:half]), **await self._write(items[half:])}
-
-
-def build_item(exchange: SinkExchange) -> SinkItem | None:
-    """Return what is written about an exchange; None if there is nothing, or if no backend has its span."""
-    of = exchange.exchange
-    scores: dict[str, SinkScore] = {}
-    for score in sorted(exchange.scores, key=lambda each: each.scored_at or of.started_at):
-        if score.value is None:
-            continue
-        older = scores.get(score.scorer)
-        superseded = set() if older is None else {*older.superseded, older.fingerprint}
-        scores[score.scorer] = SinkScore(
-            scorer=score.scorer,
-            fingerprint=score.fingerprint,
-            value=score.value,
-            label=score.label,
-            explanation=score.explanation,
-            judge=score.judge,
-            scored_at=score.scored_at or of.started_at,
-            superseded=tuple(sorted(superseded - {score.fingerprint})),
-        )
-    labels = tuple(
-        SinkLabel(id=each.id, score=each.score, comment=each.comment, user=each.user, created_at=each.created_at)
-        for each in exchange.labels
-    )
-    if not of.traced or not int(of.trace_id, 16) or not int(of.span_id, 16) or not (scores or labels):
-        return None
-    return SinkItem(
-        exchange_id=of.id,
-        trace_id=of.trace_id,
-        span_id=of.span_id,
-        service=of.service,
-        route=of.route,
-        attributes=of.attributes,
-        scores=tuple(scores[scorer] for scorer in sorted(scores)),
-        labels=labels,
-    )

@@ -43,7 +43,7 @@ from .answers.store_questions import QuestionGroups as QuestionGroups
 from .answers.store_questions import QuestionScore as QuestionScore
 from .answers.store_questions import QuestionScores as QuestionScores
 from .answers.store_questions import QuestionSort as QuestionSort
-from .answers.store_sinks import SinkExchange as SinkExchange
+from .answers.store_sinks import SinkItem as SinkItem
 from .archive.days import ArchivedDay as ArchivedDay
 from .counts.tally import Coverage as Coverage
 from .counts.watched import WatchKey as WatchKey

@@ -99,7 +99,7 @@ def test(context: click.Context, sink: str | None) -> None:
 
 @command.command("resend")
 @click.argument("sink", metavar="[SINK]", required=False)
-@click.option("--since", type=PAST_TIME, required=True, help="Exchanges scored or labeled since this time.")
+@click.option("--since", type=PAST_TIME, required=True, help="Answers given or labeled since this time.")
 def resend(sink: str | None, since: datetime) -> None:
     """Write scores and labels again, also those that were given up.
 

@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import select
 
-from germane.annotation import Feedback
-from germane.exchange import Exchange
-from germane.score import Score
-from germane.storage.answers.detail import load_exchanges, load_labels, load_scores
+from germane.exchange import AttributeValue
+from germane.records import select as select_fields
+from germane.storage.answers.detail import load_labels
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
-from germane.storage.db.tables import delivery, feedback, score
+from germane.storage.db.tables import delivery, exchange, feedback, score
 from germane.storage.outbox import is_kind
 from germane.storage.sink_items import SINK, mark_for_sinks, write_pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkExchange:
-    """An exchange with its scores and labels."""
+class SinkScore:
+    """The newest score of a scorer for an exchange. Scores without a value are not sent."""
 
-    exchange: Exchange
-    scores: Sequence[Score]
-    labels: Sequence[Feedback]
+    scorer: str
+    fingerprint: str
+    value: float
+    label: str | None
+    explanation: str | None
+    """None if the text was not stored, or has been erased."""
+    judge: str | None
+    """Name of the judge model."""
+    scored_at: datetime
+    superseded: tuple[str, ...] = ()
+    """Fingerprints of older scores by this scorer, which the backend should no longer show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkLabel:
+    """A person's label for an exchange."""
+
+    id: str
+    """Does not change, so it identifies the label in the backend too."""
+    score: float
+    """0 (bad) to 1 (good)."""
+    comment: str | None
+    """None if there is none, or if it has been erased."""
+    user: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkItem:
+    """The scores and labels of an exchange, as they are stored at the time of sending."""
+
+    exchange_id: str
+    trace_id: str
+    """32 hexadecimal digits."""
+    span_id: str
+    """16 hexadecimal digits."""
+    service: str
+    route: str
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    """What the application has stored with the exchange, such as a tenant."""
+    scores: tuple[SinkScore, ...]
+    """One for each scorer, by name."""
+    labels: tuple[SinkLabel, ...]
     """Oldest first."""
 
 
@@ -45,41 +85,53 @@ class UndeliveredExchange:
 class SinkStore(StoreComponent):
     """The exchanges in the outbox for sinks."""
 
-    def load(self, exchange_ids: Sequence[str]) -> dict[str, SinkExchange]:
-        """Return exchanges with their scores and labels. Exchanges that are not in the database are omitted."""
+    def load(self, exchange_ids: Sequence[str]) -> dict[str, SinkItem | None]:
+        """Return what is written about exchanges; None if there is nothing, or if no backend has received the span.
+
+        Exchanges that are not in the database are omitted. Their questions, answers and contexts are not read.
+        """
         with self._database.read(snapshot=True) as connection:
-            exchanges = load_exchanges(connection, exchange_ids)
-            scores, labels = load_scores(connection, list(exchanges)), load_labels(connection, list(exchanges))
-        return {
-            id_: SinkExchange(exchange=each, scores=scores.get(id_, ()), labels=labels.get(id_, ()))
-            for id_, each in exchanges.items()
-        }
+            exchanges = connection.execute(_EXCHANGES.where(exchange.c.id.in_(exchange_ids))).all()
+            scores: dict[str, dict[str, SinkScore]] = {}
+            for scored in connection.execute(_SCORES.where(score.c.exchange_id.in_(exchange_ids))).mappings():
+                values = dict(scored)
+                newest = scores.setdefault(values.pop("exchange_id"), {})
+                older = newest.get(scored["scorer"])
+                keys = set() if older is None else {*older.superseded, older.fingerprint} - {scored["fingerprint"]}
+                newest[scored["scorer"]] = SinkScore(**values, superseded=tuple(sorted(keys)))
+            labels = load_labels(connection, exchange_ids)
+        items: dict[str, SinkItem | None] = {}
+        for row in exchanges:
+            of_scorers = scores.get(row.id, {})
+            item = SinkItem(
+                exchange_id=row.id,
+                trace_id=row.trace_id,
+                span_id=row.span_id,
+                service=row.service,
+                route=row.route,
+                attributes=row.attributes,
+                scores=tuple(of_scorers[scorer] for scorer in sorted(of_scorers)),
+                labels=tuple(SinkLabel(**select_fields(each, *_LABEL)) for each in labels.get(row.id, ())),
+            )
+            has_span = row.traced and bool(row.trace_id.strip("0") and row.span_id.strip("0"))
+            items[row.id] = item if has_span and (item.scores or item.labels) else None
+        return items
 
     def list_undelivered(self, *, limit: int = 20) -> list[UndeliveredExchange]:
         """Return the exchanges that are not retried, newest first."""
         columns = delivery.c
-        query = select(columns.target, columns.exchange_id, columns.error, columns.settled_at)
+        names = (columns.target.label("sink"), columns.exchange_id, exchange.c.trace_id, exchange.c.span_id)
+        query = select(*names, columns.error, columns.settled_at)
+        query = query.select_from(delivery).outerjoin(exchange, exchange.c.id == columns.exchange_id)
         query = query.where(is_kind(SINK), columns.status == "undelivered")
         query = query.order_by(columns.settled_at.desc(), columns.id.desc()).limit(limit)
-        with self._database.read(snapshot=True) as connection:
-            rows = connection.execute(query).all()
-            exchanges = load_exchanges(connection, [row.exchange_id for row in rows])
-        return [
-            UndeliveredExchange(
-                sink=row.target,
-                exchange_id=row.exchange_id,
-                trace_id=each.trace_id if (each := exchanges.get(row.exchange_id)) else None,
-                span_id=each.span_id if each else None,
-                error=row.error,
-                settled_at=row.settled_at,
-            )
-            for row in rows
-        ]
+        with self._database.read() as connection:
+            return [UndeliveredExchange(**row) for row in connection.execute(query).mappings()]
 
     def resend(self, sinks: Collection[str], since: datetime) -> int:
-        """Queue again all exchanges that were scored or labeled since, and return their number."""
+        """Queue again all scored exchanges that started since, or were labeled since, and return their number."""
         with self._database.read() as connection:
-            scored = connection.execute(select(score.c.exchange_id).distinct().where(score.c.scored_at >= since))
+            scored = connection.execute(select(score.c.exchange_id).distinct().where(score.c.started_at >= since))
             labeled = select(feedback.c.exchange_id).distinct().where(feedback.c.created_at >= since)
             ids = {*scored.scalars(), *connection.execute(labeled).scalars()}
         for batch in batched(sorted(ids)):
@@ -87,3 +139,13 @@ class SinkStore(StoreComponent):
                 mark_for_sinks(connection, batch)
                 write_pending(connection, list(sinks), self._context.now)
         return len(ids)
+
+
+_EXCHANGES: Final = select(
+    *(exchange.c[name] for name in ("id", "trace_id", "span_id", "service", "route", "attributes", "traced"))
+)
+_SCORES: Final = select(
+    *(score.c[name] for name in ("exchange_id", "scorer", "fingerprint", "value", "label", "explanation", "judge")),
+    score.c.scored_at,
+).order_by(score.c.scored_at, score.c.id)
+_LABEL: Final = ("id", "score", "comment", "user", "created_at")
