@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, Integer, Text, cast, func, literal, select, type_coerce
@@ -42,7 +42,15 @@ def is_one_of(column: ColumnElement[str], values: Sequence[str], dialect: str) -
     """
     if dialect == "sqlite":
         return column.in_(select(func.json_each(json.dumps(values)).table_valued("value").c.value))
-    return column == func.any(literal(list(values), ARRAY(Text)))
+    return column == func.any(cast(literal(array_literal(values)), ARRAY(Text)))
+
+
+def array_literal(values: Iterable[str | None]) -> str:
+    """Return texts as an array in PostgreSQL's notation. The driver takes ten times as long to encode a list."""
+    quoted = [
+        "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values
+    ]
+    return "{" + ",".join(quoted) + "}"
 
 
 def json_text(column: ColumnElement[Any], dialect: str) -> ColumnElement[str]:

@@ -19,6 +19,7 @@ from sqlalchemy import Boolean, Column, Connection, Dialect, Float, Table, Text,
 from germane.exchange import Exchange
 from germane.sanitize import clean_text
 from germane.score import Score
+from germane.storage.db.functions import array_literal
 from germane.storage.db.sanitize import to_json
 from germane.storage.db.tables import exchange, score
 from germane.storage.db.types import Json, UtcDateTime
@@ -61,17 +62,22 @@ def bulk_insert(
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(_insert_row(table, columns, adding), list(rows))
         return []
-    are_floats = [isinstance(table.c[name].type, Float) for name in columns]
+    encoders = [_array_encoder(table.c[name]) for name in columns]
     inserted: list[Any] = []
     for batch in _batched_by_length(rows):
-        # Numbers may also be integers, but the elements of an array must have one type.
-        arrays = tuple(
-            [None if value is None else float(value) for value in column] if is_float else list(column)
-            for is_float, column in zip(are_floats, zip(*batch, strict=True), strict=True)
-        )
+        arrays = tuple(encode(values) for encode, values in zip(encoders, zip(*batch, strict=True), strict=True))
         result = connection.exec_driver_sql(_insert_arrays(table, columns, adding, returning), arrays)
         inserted += result if returning else ()
     return inserted
+
+
+def _array_encoder(column: Column[Any]) -> Callable[[Values], Any]:
+    if isinstance(column.type, (Text, Json)):
+        return array_literal
+    if isinstance(column.type, Float):
+        # Numbers may also be integers, but the elements of an array must have one type.
+        return lambda values: [None if value is None else float(value) for value in values]
+    return list
 
 
 @lru_cache

@@ -197,11 +197,11 @@ class TransferStore(StoreComponent):
         records = [record for record in records if record.exchange["id"] not in archived]
         ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
-            new_exchanges = len(ids) - len(lock_exchanges(connection, ids))  # before the insert
+            old = lock_exchanges(connection, ids)  # before the insert
             _insert(connection, exchange, [record.exchange for record in records])
             stored = lock_exchanges(connection, ids)
             present = [record for record in records if record.exchange["id"] in stored]
-            new_tasks = _restore_tasks(connection, present, stored)
+            new_tasks = _restore_tasks(connection, present, stored, list(old))
             scores: list[Row] = []
             tally_changes = TallyChanges()
             for record, task in new_tasks:
@@ -220,7 +220,7 @@ class TransferStore(StoreComponent):
             tally_changes.apply(connection, self._context.process)
             # An exchange without tasks may still have a proxy score.
             dirty_hours.mark_dirty(connection, [row["started_at"] for row in stored.values()])
-        return ImportResult(new_exchanges, len(new_tasks))
+        return ImportResult(len(ids) - len(old), len(new_tasks))
 
     def _find_archived(self, records: Sequence[ExchangeRecord]) -> tuple[set[str], set[str]]:
         """Return the ids of the exchanges and of the labels that are in the archive."""
@@ -382,10 +382,18 @@ def _insert(
     return bulk_insert(connection, table, names, list(zip(*encoded, strict=True)), returning=returning)
 
 
-def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
-    """Write and return the tasks that are not in the database. An insert that ignored conflicts could deadlock."""
-    is_stored = is_one_of(scoring_task.c.exchange_id, list(stored), connection.dialect.name)
-    known = {tuple(row) for row in connection.execute(select(*_TASK_KEY).where(is_stored))}
+def _restore_tasks(
+    connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges, old: Sequence[str]
+) -> list[NewTask]:
+    """Write and return the tasks that are not in the database. An insert that ignored conflicts could deadlock.
+
+    Only ``old`` exchanges, which were stored before, can have tasks. A database that has no statistics yet reads the
+    whole table to find none.
+    """
+    known: set[TaskKey] = set()
+    if old:
+        is_old = is_one_of(scoring_task.c.exchange_id, old, connection.dialect.name)
+        known = {(row[0], row[1], row[2]) for row in connection.execute(select(*_TASK_KEY).where(is_old))}
     new: dict[TaskKey, NewTask] = {}
     for record in records:
         for task in record.tasks:
