@@ -61,7 +61,8 @@ class Backend:
                 parts = urlsplit(self.path)
                 text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 body = json.loads(text) if text else None
-                request = Request(self.command, parts.path, parse_qs(parts.query), dict(self.headers), body)
+                path, query = parts.path.removeprefix("/base"), parse_qs(parts.query)
+                request = Request(self.command, path, query, dict(self.headers), body)
                 backend.requests.append(request)
                 interruption = backend.interruptions.pop(0) if backend.interruptions else None
                 answer = interruption() if interruption else backend.handle(request)
@@ -85,7 +86,7 @@ class Backend:
                 """Log nothing."""
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            self.url = f"http://127.0.0.1:{server.server_address[1]}"
+            self.url = f"http://127.0.0.1:{server.server_address[1]}/base"
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
             try:
@@ -133,9 +134,10 @@ class Phoenix(Backend):
 
     def _delete(self, request: Request) -> Answer:
         assert "deleteSpanAnnotations" in request.body["query"]
-        if not self.allows_deletion:
+        ids = request.body["variables"]["ids"]
+        if not self.allows_deletion or len(ids) > len(set(ids)):
             return Answer(200, {"data": None, "errors": [{"message": "not associated with the current user"}]})
-        for id_ in request.body["variables"]["ids"]:
+        for id_ in ids:
             del self.annotations[self._ids[id_]]
         return Answer(200, {"data": {"deleteSpanAnnotations": {"__typename": "SpanAnnotationMutationPayload"}}})
 

@@ -203,7 +203,7 @@ def run(server: Server, folder: Path) -> Iterator[Result]:
         fleet.start_worker()
         # The spans of the second application arrive after many of its scores.
         applications = [
-            fleet.start(APPLICATION, name, EXCHANGES // 2, delay, **server.otlp)
+            fleet.start(APPLICATION, name, EXCHANGES // 2, delay, **server.otlp, OTEL_EXPORTER_OTLP_TIMEOUT="60")
             for name, delay in (("north", 0), ("south", 10))
         ]
         if any(application.wait() for application in applications):

@@ -195,7 +195,7 @@ def test_wrong_url_is_not_a_missing_trace(mlflow: MLflow) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [[], {"trace_infos": None}, {"trace_infos": [None, {}, {"trace_id": FIRST, "assessments": [1]}]}]
+    "body", [[1], {"trace_infos": None}, {"trace_infos": [None, {}, {"trace_id": FIRST, "assessments": [1]}]}]
 )
 def test_unexpected_response_does_not_stop_the_sink(mlflow: MLflow, body: object) -> None:
     """Whatever a server responds, there is no other error than a DeliveryError."""

@@ -80,6 +80,15 @@ def test_one_missing_span_does_not_hold_up_the_others(phoenix: Phoenix) -> None:
     assert len(phoenix.requests) == 2
 
 
+def test_spans_that_are_named_one_after_another_are_all_left_out(phoenix: Phoenix) -> None:
+    """A span that Phoenix deletes between two attempts is left out too."""
+    first, second = an_item(98), an_item(99)
+    phoenix.interruptions = [lambda: Answer(404, f"Spans with IDs {first.span_id} do not exist.")]
+
+    assert write(phoenix, [first, an_item(1), second]).keys() == {"x98", "x99"}
+    assert len(phoenix.annotations) == 1
+
+
 def test_large_batches_are_sent_in_requests_of_100_annotations(phoenix: Phoenix) -> None:
     """No request has more than 100 annotations, and a missing span in one of them affects no other."""
     scorers = [a_score(scorer=scorer) for scorer in ("answer_relevancy", "faithfulness", "noncommittal")]
@@ -116,6 +125,16 @@ def test_score_of_a_new_judge_replaces_that_of_the_old_one(phoenix: Phoenix, *, 
     assert results.pop(("0000000000000001", "germane:f2"))["score"] == 0.5
     assert results.pop(("0000000000000002", "germane:f1"))["score"] == 0.75
     assert results == ({} if allows_deletion else {("0000000000000001", "germane:f1"): None})
+
+
+def test_two_exchanges_of_one_span_replace_its_annotation(phoenix: Phoenix) -> None:
+    """An annotation that two exchanges supersede is deleted once."""
+    write(phoenix, [an_item(1)])
+    new = an_item(1, a_score(fingerprint="f2", superseded=("f1",)))
+
+    assert write(phoenix, [new, replace(new, exchange_id="x2")]) == {}
+
+    assert [identifier for _, _, identifier in phoenix.annotations] == ["germane:f2"]
 
 
 def test_scores_are_written_even_if_phoenix_has_no_graphql(phoenix: Phoenix) -> None:

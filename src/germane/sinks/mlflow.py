@@ -112,7 +112,6 @@ class MLflowSink(Sink):
             await self._request("PATCH", f"{path}/{same[0].get('assessment_id')}", body)
         for one in (*same[1:], *superseded):
             await self._request("DELETE", f"{path}/{one.get('assessment_id')}")
-            stored.remove(one)
 
     async def _request(self, method: str, path: str, body: Any = None, *, accept: Sequence[int] = ()) -> Reply:
         """Send a request.
