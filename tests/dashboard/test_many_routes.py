@@ -5,14 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import DROP, FINGERPRINTS, NOW, SEARCH
 
 from germane.storage import SamplingDecision
 
-MAX_SIZE = 200_000
+MAX_SIZE, MAX_USUAL_SIZE = 200_000, 110_000
 ROUTES = 10_000
+
+
+def test_every_page_is_small_with_its_style_and_script(page: TestClient) -> None:
+    """A page with charts and fifty rows is small enough for a slow connection, even if nothing is compressed."""
+    files = sum(len(page.get(f"/static/{name}").content) for name in ("style.css", "germane.js"))
+    paths = ("/", "/answers?sort=newest", "/answers?group=question", "/compare?by=model", "/usage", "/worker")
+    sizes = {path: files + len(page.get(path).content) for path in paths}
+
+    assert {path: size for path, size in sizes.items() if size > MAX_USUAL_SIZE} == {}
 
 
 @pytest.mark.slow

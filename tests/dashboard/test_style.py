@@ -6,6 +6,7 @@ import gzip
 import re
 from pathlib import Path
 
+from starlette.testclient import TestClient
 from tests.cases import each
 
 import germane.dashboard
@@ -18,6 +19,7 @@ COLOURS = {
     name: (light, dark)
     for name, light, dark in re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", STYLE)
 }
+WORD = r"[\w-]+|[^\w\s]"
 TEXT, SHAPE = 4.5, 3.0
 """Minimum contrast ratios in WCAG 2.2, level AA: for text (1.4.3) and for graphics (1.4.11)."""
 PAIRS = [
@@ -72,6 +74,16 @@ def test_the_stylesheet_and_the_script_are_small() -> None:
     assert len(STYLE.encode()) < 23_000
     assert len(SCRIPT.encode()) < 26_200
     assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 15_000
+
+
+def test_style_and_script_are_served_without_comments_and_indentation(page: TestClient) -> None:
+    """Nothing else is lost, and pages load an eighth less. No text of the script spans lines."""
+    served = [page.get(f"/static/{name}").text for name in ("style.css", "germane.js")]
+    for text, whole in zip(served, (STYLE, SCRIPT), strict=True):
+        kept = re.sub(r"(?m)^\s*(?://|/\*).*$", "", whole)
+        assert re.findall(WORD, text) == re.findall(WORD, kept)
+    assert sum(map(len, served)) < 0.9 * (len(STYLE) + len(SCRIPT))
+    assert [line for line in SCRIPT.splitlines() if line.count("`") % 2] == []
 
 
 def test_pages_load_no_external_resources() -> None:

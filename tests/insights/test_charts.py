@@ -83,8 +83,16 @@ def corners(path: str) -> list[tuple[float, float]]:
 
 
 def steps(picture: ET.Element, css_class: str = "line") -> list[str]:
-    """Return the steps as parts of the paths, each of which begins with a move."""
-    return [part for one in of_class(picture, css_class) for part in one.get("d", "").split("M") if part]
+    """Return the steps, each with its riser, or the areas, as parts of the paths, without the letter of the move."""
+    paths = [one.get("d", "") for one in of_class(picture, css_class)]
+    parts = [re.findall("M[^M]+" if "Z" in path else "(?:M[^MVH]+)?(?:V[^H]+)?H[^MVH]+", path) for path in paths]
+    return [part.removeprefix("M") for found in parts for part in found]
+
+
+def grid_heights(picture: ET.Element) -> list[float]:
+    """Return the heights of the horizontal lines, from the top."""
+    (grid,) = of_class(picture, "grid")
+    return sorted(float(y) for y in re.findall(r"M\S+ ([\d.]+)H", grid.get("d", "")))
 
 
 @st.composite
@@ -238,15 +246,15 @@ def test_the_score_axis_of_a_chart_is_fixed() -> None:
 
 
 def _levels(picture: ET.Element) -> list[str]:
-    found = [one.text or "" for one in picture.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
+    groups = [one for one in picture.iter(f"{SVG}g") if one.get("text-anchor") == "end"]
+    found = [one.text or "" for group in groups for one in group]
     return [one for one in found if re.fullmatch("[\u2212\\d.]+", one)]
 
 
 def test_a_mean_is_drawn_at_its_value() -> None:
     """A mean of 0.5 is halfway between the lines at 0.4 and 0.6, and the crosshair data agrees."""
     picture = draw_week([point(0, 0.5)])
-    lines = {one.get("y1") for one in of_class(picture, "grid")}
-    heights = sorted(float(one) for one in lines if one)
+    heights = grid_heights(picture)
     dot = corners(of_class(picture, "line")[0].get("d", ""))[0][1]
     assert dot == pytest.approx((heights[2] + heights[3]) / 2, abs=0.11)
     assert json.loads(picture.get("data-points", ""))[0][3:5] == [pytest.approx(dot), 0.5]
@@ -454,7 +462,7 @@ def test_every_low_answer_and_every_refusal_is_drawn(dots: list[Dot]) -> None:
     """Low answers in the window have marks of their own; refusals are at one height, below the axis of the scores."""
     dots = [dot for dot in dots if SINCE <= dot.at < UNTIL]
     picture = draw_week([point(3)], dots=dots, has_dots=True)
-    axis = max(float(one.get("y1", 0)) for one in of_class(picture, "grid"))
+    axis = grid_heights(picture)[-1]
     refusals = dot_centers(picture, "refusal")
     low = dot_centers(picture, "low")
     assert len({y for _, y in refusals}) == any(dot.is_refusal for dot in dots)

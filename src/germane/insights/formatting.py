@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from unicodedata import category
 from urllib.parse import quote, urlencode
@@ -221,6 +221,18 @@ def highlight_redactions(text: str) -> Markup:
     return Markup("").join([*parts, escape(text[end:])])
 
 
+def format_utc(moment: datetime) -> str:
+    """Return a time for a program, to the second."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def link_window(since: datetime, until: datetime) -> str:
+    """Return the part of a URL that selects answers, with short times, because a page has hundreds of them."""
+    ends = [moment.astimezone(UTC) for moment in (since, until)]
+    first, last = (f"{end:%Y%m%dT%H%M%S.%fZ}".replace(".000000Z", "Z").replace("0000Z", "Z") for end in ends)
+    return f"since={first}&until={last}"
+
+
 def quote_segment(text: str) -> str:
     """Return the text, quoted as one segment of a URL path."""
     return quote(text, safe="", errors="replace")
@@ -238,6 +250,7 @@ def session_path(name: str) -> str:
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": format_number,
+    "utc": format_utc,
     "signed": format_signed,
     "interval": format_interval,
     "percent": format_percent,

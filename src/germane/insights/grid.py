@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from germane.insights.context import ViewParams
-from germane.insights.formatting import format_number, format_signed
+from germane.insights.formatting import format_number, format_signed, link_window
 from germane.insights.situation import DAY, HOUR
 from germane.storage import Bucket, BucketGrid
 
@@ -36,12 +36,8 @@ class GridCell:
 
     @property
     def query(self) -> str:
-        """The part of the URL that selects the answers, with short times, because a page has hundreds of cells."""
-        ends = [moment.astimezone(UTC) for moment in (self.since, self.until)]
-        since, until = (
-            f"{end:%Y%m%dT%HZ}" if end == end.replace(minute=0, second=0) else f"{end:%Y%m%dT%H%M%SZ}" for end in ends
-        )
-        return f"since={since}&until={until}"
+        """The part of the URL that selects the answers."""
+        return link_window(self.since, self.until)
 
     @property
     def style(self) -> str:

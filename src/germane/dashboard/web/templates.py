@@ -6,6 +6,7 @@ permanently, because their URLs contain a hash of their content.
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import suppress
 from functools import cache
@@ -18,7 +19,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -43,6 +44,14 @@ def _version(name: str) -> str:
     return sha256((STATIC_FOLDER / name).read_bytes()).hexdigest()[:12]
 
 
+@cache
+def _condensed(name: str) -> str:
+    """Return a file without comments and indentation, which are an eighth of it."""
+    lines = (line.strip() for line in (STATIC_FOLDER / name).read_text(encoding="utf-8").splitlines())
+    text = "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+    return re.sub(r"\s*([{},:;])\s+", r"\1", text) if name.endswith(".css") else text
+
+
 class VersionedStaticFiles(StaticFiles):
     """Serves the static files."""
 
@@ -52,6 +61,9 @@ class VersionedStaticFiles(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file. If the URL does not contain the current version, browsers must revalidate the file."""
         response = await super().get_response(path, scope)
+        if isinstance(response, FileResponse):
+            kept = {name: response.headers[name] for name in ("content-type", "etag", "last-modified")}
+            response = Response(_condensed(path), headers=kept)
         is_current = response.status_code < 400 and scope["query_string"] == f"v={_version(path)}".encode()
         response.headers["Cache-Control"] = _CACHE_FOREVER if is_current else "no-cache"
         return response

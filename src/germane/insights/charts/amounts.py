@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Final, Literal
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -20,9 +19,11 @@ from germane.insights.charts.trend import (
     NARROW,
     draw_bars,
     draw_columns,
+    draw_grid,
     draw_steps,
     draw_time_axis,
 )
+from germane.insights.formatting import link_window
 from germane.score import MIN_SAMPLES
 
 _LEFT: Final = 68.0
@@ -73,9 +74,9 @@ def amount_figure(chart: AmountChart) -> Markup:
         keys.append(("thin", f"n below {MIN_SAMPLES}"))
     rows = []
     for index, amount in reversed(list(enumerate(amounts))):
-        window = {"since": amount.start.isoformat(), "until": (amount.start + chart.bucket).isoformat()}
+        window = link_window(amount.start, amount.start + chart.bucket)
         start = format_time(amount.start, chart.zone)
-        linked = tag("a", start, href=f"{chart.answers}&{urlencode(window)}") if chart.answers else start
+        linked = tag("a", start, href=f"{chart.answers}&{window}") if chart.answers else start
         cells = [*(chart.format_amount(each[index].value) for _, each in chart.series), f"{amount.n:,}"]
         rows.append(tag("tr", tag("th", linked, scope="row"), *(tag("td", cell) for cell in cells)))
     headings = ("From", *(name for name, _ in chart.series), "n")
@@ -101,11 +102,6 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     else:
         first, *others = [draw_steps(line, plot, chart.bucket)[1] for line in lines]
         marks = concat(*(tag("g", line, class_="second") for line in others), first)
-    levels: list[Markup] = []
-    for share in (0.0, 0.5, 1.0):
-        y = plot.y(share)
-        label = tag("text", chart.format_amount(share * top), x=plot.left - 7, y=y + 4, text_anchor="end")
-        levels += [tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y), label]
     picture = Picture(
         width=width,
         height=height,
@@ -117,7 +113,7 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     return picture.render(
         draw_time_axis(plot, strip, NARROW, chart.zone),
         draw_bars(lines[0], strip, chart.bucket, NARROW),
-        *levels,
+        draw_grid(plot, (0.0, 0.5, 1.0), lambda share: chart.format_amount(share * top)),
         marks,
     )
 

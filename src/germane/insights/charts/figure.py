@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from germane.insights.charts.histogram import BARS, bar_shares, histogram_svg
 from germane.insights.charts.svg import tag
 from germane.insights.charts.trend import TrendChart, trend_svg
-from germane.insights.formatting import DASH, format_interval, format_number, format_percent, shorten
+from germane.insights.formatting import DASH, format_interval, format_number, format_percent, link_window, shorten
 from germane.score import LOW_SCORE
 
 _LEGEND_SYMBOLS: Final = {
@@ -67,10 +66,7 @@ def describe_bucket(bucket: timedelta) -> str:
 
 def legend(keys: Iterable[tuple[str, str]]) -> Markup:
     """Return a legend from pairs of symbol and name."""
-    entries = [
-        tag("span", tag("svg", _LEGEND_SYMBOLS[key], width=24, height=12, viewBox="0 0 24 12"), name)
-        for key, name in keys
-    ]
+    entries = [tag("span", tag("svg", _LEGEND_SYMBOLS[key], width=24, height=12), name) for key, name in keys]
     return tag("div", *entries, class_="legend", aria_hidden="true")
 
 
@@ -84,8 +80,8 @@ def _trend_table(chart: TrendChart) -> Markup:
         cells = (format_number(point.mean), format_interval(interval), f"{point.n:,}{few}", seen)
         start = format_time(point.start, chart.zone)
         if chart.answers:
-            window = {"since": point.start.isoformat(), "until": point.until(chart.bucket).isoformat()}
-            start = tag("a", start, href=f"{chart.root}{chart.answers}&{urlencode(window)}")
+            window = link_window(point.start, point.until(chart.bucket))
+            start = tag("a", start, href=f"{chart.root}{chart.answers}&{window}")
         head = tag("th", start, judge, scope="row")
         rows.append(tag("tr", head, *(tag("td", cell) for cell in cells)))
     items = []
@@ -103,10 +99,10 @@ def details(*content: Markup) -> Markup:
     return tag("details", tag("summary", "Show as table"), *content, class_="twin")
 
 
-def format_time(moment: datetime, zone: tzinfo | None) -> Markup:
-    """Return a time element with a short date and time."""
+def format_time(moment: datetime, zone: tzinfo | None) -> str:
+    """Return a short date and time."""
     local = moment.astimezone(zone)
-    return tag("time", f"{local:%a} {local.day} {local:%b %H:%M %Z}", datetime=moment.isoformat())
+    return f"{local:%a} {local.day} {local:%b %H:%M %Z}"
 
 
 def table(caption: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Final, Literal
@@ -382,14 +382,15 @@ def draw_steps(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[
     for line in series:
         areas: dict[str, list[str]] = {"": [], " thin": []}
         paths: dict[str, list[str]] = {"": [], " thin": []}
+        pen = ("", "")
         for previous, point in zip([None, *line], line, strict=False):
             left, right = map(format_number, plot.sides(point, bucket))
             y, few = format_number(plot.y(point.mean)), "" if point.has_min_samples else " thin"
             is_adjacent = previous is not None and point.start <= previous.until(bucket)
-            riser = (
-                f"M{left} {format_number(plot.y(previous.mean))}V{y}" if previous and is_adjacent else f"M{left} {y}"
-            )
-            paths[few].append(f"{riser}H{right}")
+            before = format_number(plot.y(previous.mean)) if previous and is_adjacent else y
+            begin = "" if pen == (few, f"{left} {before}") else f"M{left} {before}"
+            paths[few].append(begin + (f"V{y}" if is_adjacent else "") + f"H{right}")
+            pen = few, f"{right} {y}"
             if point.low is not None and point.high is not None:
                 top, bottom = (format_number(plot.y(value)) for value in (point.high, point.low))
                 areas[few].append(f"M{left} {top}H{right}V{bottom}H{left}Z")
@@ -427,15 +428,18 @@ def draw_columns(bars: Iterable[tuple[Point, float]], plot: Plot, bucket: timede
     return tag("path", class_=css_class, d=path) if path else Markup("")
 
 
-def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
-    """Draw horizontal lines, each labeled with its score."""
-    parts = []
+def _name_level(level: float) -> str:
+    return (f"{level:g}" if level == int(level) else f"{level:.1f}").replace("-", "\u2212")
+
+
+def draw_grid(plot: Plot, levels: Iterable[float], name: Callable[[float], str] = _name_level) -> Markup:
+    """Draw horizontal lines, each labeled with its name."""
+    path, names = "", []
     for level in levels:
         y = plot.y(level)
-        parts.append(tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y))
-        name = f"{level:g}" if level == int(level) else f"{level:.1f}"
-        parts.append(tag("text", name.replace("-", "\u2212"), x=plot.left - 7, y=y + 4, text_anchor="end"))
-    return concat(*parts)
+        path += f"M{format_number(plot.left)} {format_number(y)}H{format_number(plot.right)}"
+        names.append(tag("text", name(level), x=plot.left - 7, y=y + 4))
+    return concat(tag("path", class_="grid", d=path), tag("g", *names, text_anchor="end"))
 
 
 def draw_baseline(plot: Plot, level: float) -> Markup:
