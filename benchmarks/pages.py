@@ -4,8 +4,8 @@ The benchmark starts germane serve on a small database and on one with ten milli
 (benchmarks/history.py), and sends requests over HTTP. Goals: the first page within 1 s of process start, with at most
 80 MB of memory, and at most 110 MB after all pages; the overview of ten million scores in 100 ms at p95; other pages
 over 90 days within 1.5 times the overview, measured alternately; each page below 110 kB including style and script,
-and below 200 kB with ten thousand routes; and no requests to other hosts, as observed in Chromium (skipped with a message if it is
-not installed). The exit code is 1 if a goal is missed. Times cover complete requests over the
+and below 200 kB with ten thousand routes; and no requests to other hosts, as observed in Chromium (skipped with a
+message if it is not installed). The exit code is 1 if a goal is missed. Times cover complete requests over the
 loopback interface; the start time is the median of several starts.
 """
 
