@@ -42,8 +42,9 @@ queues: $(READY)  ## Run 200 tasks with real Celery and RQ workers, and count lo
 spans: $(READY)  ## Record the spans of the newest instrumentations (needs the network and Node.js)
 	$(BIN)/python tests/spans/record.py $(ARGS)
 
-sinks: $(READY)  ## Write scores to real Phoenix and MLflow through outages and kills (needs the network)
+sinks: $(READY)  ## Write scores to real Phoenix and MLflow, and pull traces, through outages and kills (needs the network)
 	$(BIN)/python tests/sinks/run.py $(ARGS)
+	$(BIN)/python tests/sinks/pull.py $(ARGS)
 
 check: $(READY)  ## Run ruff, mypy, the import contracts, and the checks of prose, complexity and size
 	$(BIN)/ruff check .

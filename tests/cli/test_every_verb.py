@@ -46,7 +46,7 @@ WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "receive", 
 """Commands that write files, or run until they are stopped."""
 CHANGING = {
     "alerts respond", "alerts test", "archive", "baseline accept", "baseline import", "demo", "forget", "labels draw",
-    "mark", "prune", "rescore", "sinks resend", "sinks test",
+    "mark", "prune", "pull", "rescore", "sinks resend", "sinks test",
 }  # fmt: skip
 """Commands that change the database or send something."""
 

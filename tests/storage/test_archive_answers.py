@@ -49,6 +49,16 @@ def sqlite_half_archived(sqlite_templates: Templates, tmp_path: Path, clock: Clo
         yield copy
 
 
+def test_stored_exchanges_are_found_by_their_span_in_database_and_archive(half_archived: Copy) -> None:
+    """A pulled trace whose exchange another process captured has another id, but the same span."""
+    known = [replace(one, id=f"{number:032x}") for number, one in enumerate(half_archived.exchanges)]
+    other = [replace(one, trace_id="e" * 32) for one in known[:3]]
+
+    expected = {(one.trace_id, one.span_id) for one in known}
+    assert half_archived.store.received.find_stored([*known, *other]) == expected
+    assert half_archived.store.received.find_stored(other) == set()
+
+
 def pages(store: TrackingStore, chosen: AnswerFilter, sort: Any) -> list[Any]:
     """Return all answers, which are read in pages of seven."""
     answers, after = [], None

@@ -14,6 +14,7 @@ from germane.annotation import RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import (
+    MAX_SCORING_DELAY,
     AlertTransaction,
     DetectorScore,
     DetectorScoreQuery,
@@ -55,6 +56,15 @@ def test_only_randomly_sampled_scores_reach_the_detector(
 
     listed = store.detectors.list_new_scores(9)
     assert [one.value for one in listed] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
+
+
+def test_scores_of_old_answers_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Pulled and imported answers say nothing about the present."""
+    ages = (timedelta(hours=47), MAX_SCORING_DELAY, timedelta(days=30))
+    old = [make(started_at=clock.now - age) for age in ages]
+    score_exchanges(store, old, "sampled", 0.5, 0.5, 0.5)
+
+    assert [score.exchange_id for score in store.detectors.list_new_scores(10)] == [old[0].id]
 
 
 def test_queued_detector_score_has_every_field_that_the_detector_needs(

@@ -23,7 +23,7 @@ SECTIONS: Final[HelpSections] = {
     "Inspect": ("report", "trend", "worst", "alerts", "sinks"),
     "Analyze": ("mark", "baseline", "labels", "calibrate"),
     "Score": ("score", "rescore"),
-    "Manage data": ("db", "export", "import", "archive", "prune", "forget"),
+    "Manage data": ("db", "export", "import", "pull", "archive", "prune", "forget"),
     "Configure": ("config", "grafana", "completion"),
 }
 """Commands by help heading."""
@@ -48,6 +48,7 @@ SUMMARIES: Final = {
     "db": "Migrate, check or maintain the database.",
     "export": "Export exchanges, scores and feedback.",
     "import": "Restore a JSONL export, or add a data set to be scored.",
+    "pull": "Store the past traces of Phoenix or MLflow as exchanges.",
     "archive": "Move closed days from the database to Parquet files.",
     "prune": "Erase old texts and delete old exchanges.",
     "forget": "Delete all exchanges of a user or session, or with an attribute.",

@@ -157,7 +157,7 @@ class TraceFinisher(BackgroundThread):
                     self._complete([outcome])
                 except ContentRefused as error:
                     _logger.warning("trace %s is dropped: %s", outcome.trace.trace_id, error)
-                    first, *others = [_uncaptured(part) for part in outcome.parts]
+                    first, *others = [uncaptured(part) for part in outcome.parts]
                     self._complete([replace(first, others=tuple(others))])
         self._built = []
         return len(outcomes)
@@ -179,7 +179,7 @@ class TraceFinisher(BackgroundThread):
                         count_watched(scope, None if result == RECOGNIZED else result, 1)
 
 
-def _uncaptured(outcome: TraceOutcome) -> TraceOutcome:
+def uncaptured(outcome: TraceOutcome) -> TraceOutcome:
     """Return the outcome of a trace whose exchange the database rejects."""
     result, counted = outcome.result, outcome.counted
     if result is not None:

@@ -33,6 +33,7 @@ from .spans import SpanData as SpanData
 from .spans import SpanEvent as SpanEvent
 from .text import decode as decode
 from .text import plain_value as plain_value
+from .trace import EXCHANGE_ID as EXCHANGE_ID
 from .values import IGNORED_KEYS as IGNORED_KEYS
 from .values import INPUT_WRAPPERS as INPUT_WRAPPERS
 from .values import QUESTION_KEYS as QUESTION_KEYS

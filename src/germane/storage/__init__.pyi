@@ -60,6 +60,7 @@ from .ingest.drop_counts import TrafficThinner as TrafficThinner
 from .ingest.forwarding import OutgoingRequest as OutgoingRequest
 from .ingest.forwarding import WaitingRequests as WaitingRequests
 from .ingest.forwarding import forwarding_queue as forwarding_queue
+from .ingest.received_spans import MAX_TRACE_SPANS as MAX_TRACE_SPANS
 from .ingest.received_spans import OVERDUE_AFTER as OVERDUE_AFTER
 from .ingest.received_spans import ReceivedItem as ReceivedItem
 from .ingest.received_spans import ReceivedTrace as ReceivedTrace

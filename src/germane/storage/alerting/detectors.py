@@ -208,7 +208,8 @@ class DetectorStore(StoreComponent):
 def insert_scores(
     connection: Connection, results: Iterable[tuple[RowMapping, Score]], now: datetime, stamp: TimestampEncoder
 ) -> None:
-    """Queue new scores for the detectors, except those whose sampling would bias the detectors.
+    """Queue new scores for the detectors, except those whose sampling would bias the detectors, and those of answers
+    that are too old to say anything about the present, such as pulled or imported ones.
 
     Each score comes with the row of its task. Those without ``scored_at`` arrive at ``now``.
     """
@@ -224,7 +225,7 @@ def insert_scores(
             stamp(result.scored_at or now),
         )
         for row, result in results
-        if row["sampling_reason"] in UNBIASED_REASONS
+        if row["sampling_reason"] in UNBIASED_REASONS and row["started_at"] > now - MAX_SCORING_DELAY
     ]
     bulk_insert(connection, detector_input, _COLUMNS, rows)
 

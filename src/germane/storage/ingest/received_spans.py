@@ -23,17 +23,19 @@ from sqlalchemy import ColumnElement, Connection, Update, bindparam, case, delet
 from germane.exchange import Exchange
 from germane.sanitize import clean_text
 from germane.score import UnscoredReason
+from germane.storage.archive.reader import find_days, in_window, open_archive
 from germane.storage.counts import tally
 from germane.storage.counts.watched import WatchKey, add_watched
 from germane.storage.db import leases, mappers
 from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.conditions import matching
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.engine import record_events
 from germane.storage.db.tables import exchange, received_span, received_trace
 from germane.storage.db.upsert import insert_into
 from germane.storage.ingest.forwarding import OutgoingRequest, await_scores, expire_sent_spans, queue_requests
 from germane.storage.ingest.unreadable_traces import add_unreadable
+from germane.storage.workers import save_cursor
 from germane.trace_outline import UnreadableTrace
 
 MAX_TRACE_SPANS: Final = 2_000
@@ -45,6 +47,8 @@ CAPTURED_ELSEWHERE: Final = "answered_elsewhere"
 """The outcome of requests that are part of an exchange which another process has captured."""
 KEY_BYTES: Final = 8
 """Size in bytes of the key of a span or log record that is kept after its trace is finished."""
+_STORED_NEAR: Final = timedelta(minutes=1)
+"""Maximum time between the start of an exchange and that of its span."""
 _MAX_KEYS: Final = 10_000
 """Maximum number of remembered keys of one trace."""
 _EXPIRED_PER_CALL: Final = 5_000
@@ -257,6 +261,32 @@ class ReceivedSpanStore(StoreComponent):
                 values = [_finished_values(outcome, now.timestamp()) for outcome in finished]
                 connection.execute(_FINISH, [{"by": options, **each} for each in values])
         return finished
+
+    def find_stored(self, exchanges: Sequence[Exchange]) -> set[tuple[str, str]]:
+        """Return trace id and span id of those exchanges that are stored or archived, however they were captured."""
+        if not exchanges:
+            return set()
+        times = [item.started_at for item in exchanges]
+        window = min(times) - _STORED_NEAR, max(times) + _STORED_NEAR  # trace ids have no index
+        query = select(exchange.c.trace_id, exchange.c.span_id).where(*within(exchange.c.started_at, *window))
+        query = query.where(exchange.c.trace_id.in_([item.trace_id for item in exchanges]))
+        with self._database.read(snapshot=True) as connection:
+            rows = list(connection.execute(query))
+            if days := find_days(connection, *in_window(*window)):
+                with open_archive(connection, days) as archive:
+                    rows += archive.execute(query)
+        return {(row.trace_id, row.span_id) for row in rows}
+
+    def add(self, parts: Sequence[TraceOutcome], lease: str, owner: str, cursor: str) -> bool:
+        """Store and count requests that were not staged, and save the cursor of a lease in the same transaction.
+
+        Return False, and write nothing, if another owner holds the lease.
+        """
+        with self._write_values() as connection:
+            is_held = save_cursor(connection, lease, owner, cursor)
+            if is_held:
+                self._store_results(connection, _without_inner_requests(connection, parts), ())
+            return is_held
 
     def measure(self, options: str | None = None) -> StagingSize:
         """Return the number and size of the unfinished traces, or of those with these options."""
