@@ -10,20 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    RowMapping,
-    Update,
-    bindparam,
-    cast,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Connection, RowMapping, Update, bindparam, cast, func, insert, literal, select, update
 
 from germane.score import Score
 from germane.storage.db.functions import is_one_of, json_text
@@ -76,9 +63,8 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
     of_exchanges = is_one_of(score.c.exchange_id, ids, dialect)
     bare: dict[int, Any] = {}
     # Nobody writes scores of locked exchanges, so these need no lock.
-    for score_id, details in connection.execute(
-        select(score.c.id, json_text(score.c.details, dialect)).where(of_exchanges)
-    ):
+    query = select(score.c.id, json_text(score.c.details, dialect)).where(of_exchanges)
+    for score_id, details in connection.execute(query):
         stored = json.loads(details)
         if (kept := keep_numbers(stored)) != stored:
             bare[score_id] = kept
@@ -92,7 +78,11 @@ def _replace_details(dialect: str) -> Update:
     """Return an update of scores, given a JSON object of score ids to details."""
     each = func.json_each if dialect == "sqlite" else func.jsonb_each
     new = each(bindparam("bare", type_=score.c.details.type)).table_valued("key", "value")
-    return update(score).where(score.c.id == cast(new.c.key, BigInteger)).values(details=new.c.value, explanation=None)
+    return (
+        update(score)
+        .where(score.c.id == cast(new.c.key, score.c.id.type))
+        .values(details=new.c.value, explanation=None)
+    )
 
 
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
@@ -137,7 +127,7 @@ def lock_tasks(
     both = select(free, scoring_task.c.exchange_id.label("of"), scoring_task.c.scorer.label("by")).where(of_exchanges)
     both = both.outerjoin_from(scoring_task, free, free.c.id == scoring_task.c.id)
     if open_only:
-        both = both.where(or_(free.c.id.is_(None), free.c.state.in_(OPEN_STATES)))
+        both = both.where(free.c.id.is_(None) | free.c.state.in_(OPEN_STATES))
     rows = connection.execute(both).mappings().all()
     return [row for row in rows if row["id"] is not None], {(row["of"], row["by"]) for row in rows if row["id"] is None}
 

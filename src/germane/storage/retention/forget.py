@@ -96,7 +96,14 @@ class DataSubject:
         return exists(select(1).select_from(pairs).where(pairs.c.key == name, is_equal))
 
 
-def forget_batch(connection: Connection, process: str, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
+def forget_batch(
+    subject: DataSubject,
+    connection: Connection,
+    process: str,
+    _before: datetime,
+    after: RowCursor | None,
+    _now: datetime,
+) -> PruneBatch:
     """Delete the next batch of a data subject's exchanges, oldest first, including exchanges that are being scored.
 
     If another transaction has locked a task of one of these exchanges, the next batch starts at the same position.
@@ -119,46 +126,39 @@ def forget_batch(connection: Connection, process: str, subject: DataSubject, aft
     )
 
 
-def forget_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
+def forget_labels_batch(
+    user: str, connection: Connection, _process: str, _before: datetime, after: RowCursor | None, _now: datetime
+) -> PruneBatch:
     """Delete the next batch of labels that a user gave, oldest first."""
-    rows = _load_labels(connection, user, after)
-    ids = [row["id"] for row in rows]
-    deleted = connection.execute(delete(feedback).where(feedback.c.id.in_(ids))).rowcount if ids else 0
+    at, id_ = feedback.c.created_at, feedback.c.id
+    query = select(at, id_).where(feedback.c.user == clean_text(user), *following(at, id_, after))
+    rows = connection.execute(query.order_by(at, id_).limit(BATCH_SIZE)).mappings().all()
+    ids = is_one_of(id_, [row["id"] for row in rows], connection.dialect.name)
+    deleted = connection.execute(delete(feedback).where(ids)).rowcount
     return PruneBatch(PruneResult(feedback=deleted), RowCursor.after_batch(rows, "created_at"))
 
 
-def count_batch(connection: Connection, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
-    """Return the numbers of rows that :func:`forget_batch` would delete."""
-    rows = _load_exchanges(connection, subject, after)
-    ids = [row["id"] for row in rows]
-    if not ids:
-        return PruneBatch(PruneResult(), None)
-    states = select(scoring_task.c.state).where(scoring_task.c.exchange_id.in_(ids))
-    removed = PruneResult(
-        exchanges=len(ids),
-        scores=count_rows(connection, score, score.c.exchange_id.in_(ids)),
-        feedback=count_rows(connection, feedback, feedback.c.exchange_id.in_(ids)),
-        expired=sum(state in OPEN_STATES for state in connection.execute(states).scalars()),
-    )
-    return PruneBatch(removed, RowCursor.after_batch(rows, "started_at"))
-
-
-def count_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
-    """Return the number of labels for other users' exchanges that :func:`forget_labels_batch` would delete."""
-    rows = _load_labels(connection, user, after)
-    removed = PruneResult(feedback=sum(not row["own_exchange"] for row in rows))
-    return PruneBatch(removed, RowCursor.after_batch(rows, "created_at"))
+def count_matching(connection: Connection, subject: DataSubject) -> PruneResult:
+    """Return the numbers of rows that :func:`forget_batch` and :func:`forget_labels_batch` would delete."""
+    matching = select(exchange.c.id).where(subject.condition(connection.dialect.name)).cte("matching")
+    ids = select(matching.c.id)
+    of_user = [] if subject.user is None else [feedback.c.user == clean_text(subject.user)]
+    counted = {
+        "exchanges": select(func.count()).select_from(matching),
+        "scores": select(func.count()).where(score.c.exchange_id.in_(ids)),
+        "feedback": select(func.count()).where(or_(feedback.c.exchange_id.in_(ids), *of_user)),
+        "expired": select(func.count()).where(
+            scoring_task.c.exchange_id.in_(ids), scoring_task.c.state.in_(OPEN_STATES)
+        ),
+    }
+    query = select(*(count.scalar_subquery().label(name) for name, count in counted.items()))
+    return PruneResult(**connection.execute(query).mappings().one())
 
 
 def load_trace_ids(connection: Connection, subject: DataSubject) -> set[str]:
     """Return the trace ids of a data subject's exchanges."""
-    trace_ids = set[str]()
-    after: RowCursor | None = _START
-    while after is not None:
-        rows = _load_exchanges(connection, subject, after)
-        trace_ids.update(row["trace_id"] for row in rows)
-        after = RowCursor.after_batch(rows, "started_at")
-    return trace_ids
+    query = select(exchange.c.trace_id).where(subject.condition(connection.dialect.name))
+    return set(connection.execute(query).scalars())
 
 
 def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCursor | None) -> list[RowMapping]:
@@ -166,15 +166,6 @@ def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCurs
     query = select(*columns).where(subject.condition(connection.dialect.name))
     query = query.where(*following(exchange.c.started_at, exchange.c.id, after))
     return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)).mappings())
-
-
-def _load_labels(connection: Connection, user: str, after: RowCursor | None) -> Sequence[RowMapping]:
-    at, id_ = feedback.c.created_at, feedback.c.id
-    own_exchange = (exchange.c.user == clean_text(user)).label("own_exchange")
-    query = select(at, id_, own_exchange).where(feedback.c.user == clean_text(user))
-    query = query.outerjoin_from(feedback, exchange, exchange.c.id == feedback.c.exchange_id)
-    query = query.where(*following(at, id_, after))
-    return connection.execute(query.order_by(at, id_).limit(BATCH_SIZE)).mappings().all()
 
 
 def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: bool) -> PruneResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,6 +22,7 @@ from germane.storage.ingest.unreadable_traces import MAX_AGE, delete_unreadable
 from germane.storage.queue import feedback
 from germane.storage.retention import expire, forget
 from germane.storage.retention.forget import DataSubject, forget_archived
+from germane.storage.trends.time_ranges import END
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
 """Called with the connection, the process id, ``before``, the position of the previous batch, and the current time."""
@@ -62,7 +62,7 @@ class _Walk:
     """The progress of a step that processes exchanges in batches, from oldest to newest."""
 
     step: BatchStep
-    before: datetime
+    before: datetime = END
     after: RowCursor | None = None
     ended: bool = False
 
@@ -158,18 +158,14 @@ class RetentionStore(StoreComponent):
         from germane.storage.retention.forget_received import forget_received  # imports protobuf
 
         subject = DataSubject(user=user, session=session, attribute=attribute)
-        delete = partial(forget.forget_batch, process=self._context.process)
-        exchanges = forget.count_batch if dry_run else delete
-        labels = forget.count_labels_batch if dry_run else forget.forget_labels_batch
-        transaction = self._database.read if dry_run else self._database.write
-        pause = (lambda: None) if dry_run else self._database.let_others_write
         total = forget_received(self._context, subject, dry_run=dry_run)
-        total += _run_batches(
-            transaction, lambda connection, after: exchanges(connection, subject=subject, after=after), pause
-        )
-        if user is not None:
-            total += _run_batches(transaction, lambda connection, after: labels(connection, user, after), pause)
-            if not dry_run:
+        if dry_run:
+            with self._database.read() as connection:
+                total += forget.count_matching(connection, subject)
+        else:
+            total += self._walk(_Walk(partial(forget.forget_batch, subject)))
+            if user is not None:
+                total += self._walk(_Walk(partial(forget.forget_labels_batch, user)))
                 with self._database.write() as connection:
                     forget_person(connection, user)
         return total + forget_archived(self._context, subject, dry_run=dry_run)
@@ -207,7 +203,9 @@ class RetentionStore(StoreComponent):
                 total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
         return total
 
-    def _walk(self, walk: _Walk, stopping: Callable[[], bool], max_steps: int | None = None) -> PruneResult:
+    def _walk(
+        self, walk: _Walk, stopping: Callable[[], bool] = lambda: False, max_steps: int | None = None
+    ) -> PruneResult:
         total, steps = PruneResult(), 0
         while not walk.ended and not stopping() and steps != max_steps:
             with self._database.write() as connection:
@@ -238,21 +236,6 @@ def _at_most(moment: datetime | None, now: datetime) -> datetime | None:
     if moment.tzinfo is None:
         raise UsageError(f"{moment} has no time zone")
     return min(moment.astimezone(UTC), now)
-
-
-def _run_batches(
-    transaction: Callable[[], AbstractContextManager[Connection]],
-    step: Callable[[Connection, RowCursor | None], PruneBatch],
-    pause: Callable[[], None],
-) -> PruneResult:
-    total, after = PruneResult(), None
-    while True:
-        with transaction() as connection:
-            batch = step(connection, after)
-        pause()
-        total, after = total + batch.removed, batch.last
-        if after is None:
-            return total
 
 
 def database_size(connection: Connection, limit: int | None = None) -> int:

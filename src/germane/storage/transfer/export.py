@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from json.encoder import encode_basestring
 from typing import Any, Final, cast
 
@@ -102,11 +102,15 @@ def _encode_float(value: float) -> str:
     return repr(canonical_number(value)) if math.isfinite(value) else "null"
 
 
+def _encode_json(text: str) -> str:
+    return _cached_json(text) if len(text) < _MAX_CACHED else canonical_json(text)
+
+
 def _encoder(columns: Sequence[Column[Any]]) -> Callable[..., str]:
     """Compile a function that encodes the values of a row as JSON, without nulls. A loop would take twice as long."""
     names = [column.name for column in columns]
     pieces = [_piece(column, "{" if column is columns[0] else ",") for column in columns]
-    used = {"canonical_json": canonical_json, "encode_float": _encode_float, "quote": encode_basestring}
+    used = {"canonical_json": _encode_json, "encode_float": _encode_float, "quote": encode_basestring}
     # The exchange's id, which may follow the values, is omitted.
     compiled = eval(f"lambda {', '.join(names)}, *_: ''.join(({', '.join(pieces)}, '}}'))", used)  # noqa: S307 - contains only names of our columns
     return cast("Callable[..., str]", compiled)
@@ -127,4 +131,7 @@ def _piece(column: Column[Any], before: str) -> str:
     return f"'' if {column.name} is None else {key} + ({value})" if column.nullable else f"{key}, {value}"
 
 
+_MAX_CACHED: Final = 500
+"""Length from which JSON is not cached: a thousand long texts, most of which differ, would fill the memory."""
+_cached_json = lru_cache(maxsize=1024)(canonical_json)
 _ENCODERS: Final = {part: _encoder(columns) for part, columns in COLUMNS.items()}

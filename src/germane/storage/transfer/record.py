@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
@@ -41,8 +40,6 @@ VERSION: Final = 2
 """Version of the file format."""
 MIN_PROBABILITY: Final = 1e-12
 """Minimum probability. The sampler never assigns a lower one, and such a score's weight would dominate all others."""
-MAX_CACHED_LENGTH: Final = 500
-"""Minimum length of JSON that is not cached, because each text is different and a thousand of them fill the memory."""
 MAX_INTEGER: Final = 2**31 - 1
 MAX_NAME_LENGTH: Final = 500
 """Maximum number of characters in an indexed column."""
@@ -163,11 +160,6 @@ def escape_unsafe(line: str) -> str:
 
 def canonical_json(text: str) -> str:
     """Sort the keys of JSON, remove spaces and convert numbers, because databases store JSON in different formats."""
-    return _cached_canonical(text) if len(text) < MAX_CACHED_LENGTH else _CANONICAL.encode(_DECODER.decode(text))
-
-
-@lru_cache(maxsize=1024)
-def _cached_canonical(text: str) -> str:
     return _CANONICAL.encode(_DECODER.decode(text))
 
 
@@ -288,13 +280,13 @@ def _parse_row(part: str, content: Any) -> dict[str, Any]:
     if unknown := content.keys() - NAMES[part]:
         raise UsageError(f"unknown column {part}.{min(unknown)!s:.50}")
     row, get = dict[str, Any](), content.get
-    for name, parse, default in _FIELDS[part]:
+    for name, parse, expected, default in _FIELDS[part]:
         value = get(name)
         if value is not None:
             try:
                 row[name] = parse(value)
             except (TypeError, ValueError, OverflowError):
-                raise UsageError(f"{part}.{name} = {value!r:.60} is not {_EXPECTED[parse]}") from None
+                raise UsageError(f"{part}.{name} = {value!r:.60} is not {expected}") from None
         elif default is _REQUIRED:
             raise UsageError(f"{part}.{name} is missing")
         else:
@@ -353,52 +345,36 @@ def _parse_integer(value: Any) -> int:
     return value
 
 
-def _parse_boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(value)
-    return value
+def _parse_as(type_: type) -> Callable[[Any], Any]:
+    """Return a parser that accepts only values of a type."""
+
+    def parse(value: Any) -> Any:
+        if not isinstance(value, type_):
+            raise TypeError(value)
+        return value
+
+    return parse
 
 
-def _parse_object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(value)
-    return value
-
-
-def _parse_list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(value)
-    return value
-
-
-_PARSERS: Final[Mapping[type, Callable[[Any], Any]]] = {
-    UtcDateTime: _parse_time,
-    Text: _parse_text,
-    Float: _parse_float,
-    Boolean: _parse_boolean,
-    Integer: _parse_integer,
-}
-_EXPECTED: Final[Mapping[Callable[[Any], Any], str]] = {
-    _parse_time: "an ISO 8601 time with a time zone, after 1969",
-    _parse_text: "text",
-    _parse_float: "a finite number",
-    _parse_boolean: "true or false",
-    _parse_integer: f"an integer from 0 to {MAX_INTEGER}",
-    _parse_object: "an object",
-    _parse_list: "a list",
+_PARSERS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
+    UtcDateTime: (_parse_time, "an ISO 8601 time with a time zone, after 1969"),
+    Text: (_parse_text, "text"),
+    Float: (_parse_float, "a finite number"),
+    Boolean: (_parse_as(bool), "true or false"),
+    Integer: (_parse_integer, f"an integer from 0 to {MAX_INTEGER}"),
 }
 _REQUIRED: Final = object()
 """The default of a column that a row must have."""
 
 
-def _field(column: Column[Any]) -> tuple[str, Callable[[Any], Any], Any]:
-    """Return a column's name, the function that parses its values, and its default."""
-    of_json = _parse_object if column.name in _OBJECTS else _parse_list
-    parse = next((each for type_, each in _PARSERS.items() if isinstance(column.type, type_)), of_json)
-    if column.nullable or column.server_default is None:
-        return column.name, parse, None if column.nullable else _REQUIRED
+def _field(column: Column[Any]) -> tuple[str, Callable[[Any], Any], str, Any]:
+    """Return a column's name, the function that parses its values, what these have to be, and its default."""
+    of_json = (_parse_as(dict), "an object") if column.name in _OBJECTS else (_parse_as(list), "a list")
+    parser = next((each for type_, each in _PARSERS.items() if isinstance(column.type, type_)), of_json)
     default: Any = column.server_default
-    return column.name, parse, float(default.arg) if isinstance(column.type, Float) else int(default.arg)
+    if column.nullable or default is None:
+        return column.name, *parser, None if column.nullable else _REQUIRED
+    return column.name, *parser, float(default.arg) if isinstance(column.type, Float) else int(default.arg)
 
 
 _FIELDS: Final = {part: tuple(map(_field, columns)) for part, columns in COLUMNS.items()}
