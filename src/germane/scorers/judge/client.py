@@ -21,10 +21,10 @@ from germane.retry_after import parse_retry_after
 from germane.score import UnscoredReason
 from germane.scorers.base.text import shorten
 from germane.scorers.judge.http_client import (
+    CONNECTION_ERRORS,
     MAX_REDIRECTS,
     MAX_REPLY_BYTES,
     ReplyTooLarge,
-    build_http_client,
     http_library,
     max_reply_bytes,
     proxy_variable,
@@ -82,7 +82,7 @@ class ModelServer:
             SettingsError: ``base_url`` is invalid.
             ScoringError: the environment specifies a proxy or certificates that cannot be used.
         """
-        import openai
+        from germane.scorers.judge.openai_client import OpenAIClient
 
         try:
             url = urlsplit(self.base_url or "")
@@ -92,12 +92,12 @@ class ModelServer:
             base_url = self.base_url and str(http_library().URL(url._replace(query="", fragment="").geturl()))
         except (ValueError, http_library().InvalidURL):
             raise SettingsError("setting base_url: invalid URL") from None
-        return openai.AsyncOpenAI(
+        return OpenAIClient(
+            min(5.0, self.timeout),
             api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
             base_url=base_url or f"{DEFAULT_BASE_URL}/v1",  # the client would use OPENAI_BASE_URL even if it is empty
             default_query=query,
             max_retries=self.retries,
-            http_client=build_http_client(str(base_url or DEFAULT_BASE_URL), min(5.0, self.timeout)),
         )
 
     @asynccontextmanager
@@ -113,13 +113,6 @@ class ModelServer:
             raise ScoringError(
                 UnscoredReason.JUDGE_TIMEOUT, f"no reply from {self._shown_url(path)} within {self.timeout:g} s"
             ) from None
-        except openai.APIConnectionError as error:
-            cause = error.__cause__
-            if isinstance(cause, ScoringError):  # openai before 3.0 wraps what a hook raises
-                raise cause from None
-            if isinstance(cause, ReplyTooLarge):
-                raise ScoringError(UnscoredReason.UNPARSABLE, str(cause)) from None
-            raise self._connection_error(cause or error, path) from None
         except openai.APIStatusError as error:
             raise ScoringError(
                 reason_for_error(error),
@@ -133,8 +126,7 @@ class ModelServer:
             raise ScoringError(error.reason, message, http_status=status, is_unanswered=status is None) from None
         except ReplyTooLarge as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, str(error)) from None
-        # Lower layers raise other errors, such as OverflowError for an invalid port, alone or in a group.
-        except (OSError, OverflowError, ExceptionGroup, http_library().RequestError) as error:
+        except CONNECTION_ERRORS as error:
             raise self._connection_error(error, path) from None
         except (openai.OpenAIError, ValueError) as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, f"the reply is unreadable: {type(error).__name__}") from None

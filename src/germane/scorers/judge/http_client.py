@@ -1,7 +1,4 @@
-"""The HTTP client for the OpenAI client: proxies, certificates, and limits on replies, redirects and pauses.
-
-The OpenAI client uses ``httpx2`` from version 3, and ``httpx`` in earlier versions.
-"""
+"""The HTTP client for judges and embedders: proxies, certificates, and limits on replies, redirects and pauses."""
 
 from __future__ import annotations
 
@@ -12,9 +9,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import anyio
+import httpx2
 
 from germane.errors import ScoringError
 from germane.retry_after import parse_retry_after
@@ -27,6 +28,8 @@ MAX_REDIRECTS = 2
 """Maximum number of redirects for one request, including its retries."""
 MAX_CLIENT_PAUSE = 1.0
 """Longest pause that the client waits for, in seconds. For a longer ``Retry-After``, it raises the error instead."""
+CONNECTION_ERRORS = (OSError, OverflowError, ExceptionGroup, anyio.EndOfStream, httpx2.RequestError)
+"""Errors of a connection. Lower layers raise some of them, such as OverflowError for an invalid port."""
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
 """Maximum size of the replies to the current request, in bytes."""
 redirects_left: ContextVar[list[int]] = ContextVar("redirects_left")
@@ -55,21 +58,19 @@ class ReplyTooLarge(Exception):
 
 @cache
 def http_library() -> Any:
-    """Return the HTTP library that the installed OpenAI client uses."""
+    """Return the HTTP library that the installed OpenAI client uses: ``httpx2`` from version 3, ``httpx`` before."""
     import openai
 
     return import_module("httpx2" if int(openai.__version__.partition(".")[0]) >= 3 else "httpx")
 
 
-def build_http_client(base_url: str, connect_timeout: float) -> Any:
+def build_http_client(base_url: str) -> httpx2.AsyncClient:
     """Return an HTTP client for a server. It uses the proxies and certificates from the environment.
 
     Raises:
         ScoringError: an environment variable specifies a proxy or certificates that cannot be used. The message does
             not include its value, which may contain a password. The reason is ``judge_unreachable``.
     """
-    import openai
-
     if name := proxy_variable(base_url):
         value = os.environ[name]
         try:  # the HTTP client does not check the port, and fails when it connects
@@ -77,16 +78,13 @@ def build_http_client(base_url: str, connect_timeout: float) -> Any:
         except ValueError:
             raise _invalid_proxy(name) from None
     try:
-        return openai.DefaultAsyncHttpxClient(
+        return httpx2.AsyncClient(
             verify=_certificates(),
-            # No read timeout is needed, because the deadline for the whole request also ends slow streams.
-            timeout=openai.Timeout(None, connect=connect_timeout),
+            follow_redirects=True,
             max_redirects=MAX_REDIRECTS,
-            # Some servers compress nevertheless; see _limit_reply.
-            headers={"Accept-Encoding": "identity"},
             event_hooks={"request": [count_request], "response": [_limit_reply, _limit_redirects, _limit_pause]},
         )
-    except (OSError, ImportError, ValueError, http_library().InvalidURL) as error:
+    except (OSError, ImportError, ValueError, httpx2.InvalidURL) as error:
         raise _environment_error(error) from None
 
 
@@ -102,8 +100,7 @@ def _invalid_proxy(name: str) -> ScoringError:
 @cache
 def _certificates() -> ssl.SSLContext:
     """Return a TLS context with the certificates. They are loaded only once, because loading is slow."""
-    context: ssl.SSLContext = http_library().create_ssl_context()
-    return context
+    return httpx2.create_ssl_context()
 
 
 def _environment_error(error: Exception) -> ScoringError:
@@ -124,10 +121,10 @@ def _environment_error(error: Exception) -> ScoringError:
     proxies = {name: value for name, value in os.environ.items() if value and name.lower() in _PROXY_VARIABLES}
     for name, value in proxies.items():
         try:
-            http_library().AsyncHTTPTransport(verify=False, proxy=value if "://" in value else f"http://{value}")
+            httpx2.AsyncHTTPTransport(verify=False, proxy=value if "://" in value else f"http://{value}")
         except ImportError:
             return unreachable(f"the SOCKS proxy in {name} needs an extra package", "pip install socksio")
-        except (ValueError, http_library().InvalidURL):
+        except (ValueError, httpx2.InvalidURL):
             return _invalid_proxy(name)
     names = ", ".join(proxies) or "the proxy of the system"
     return unreachable(f"{names} cannot be used: {type(error).__name__}", f"correct {names}")
@@ -144,36 +141,39 @@ def proxy_variable(url: str) -> str | None:
     return next((name for each in wanted for name, value in os.environ.items() if value and name.lower() == each), None)
 
 
-@cache
-def _limited_stream_class() -> Any:
-    class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # one of two libraries
-        """The decompressed body of a reply, limited in size.
+_CONNECTION_STATE = attrgetter("_stream._httpcore_stream._stream._connection._h11_state")
+"""The state of a reply's connection, which the HTTP library does not publish."""
 
-        If the body of a successful reply exceeds the limit, reading it raises an error. Other bodies are truncated,
-        because their status already shows what happened.
-        """
 
-        def __init__(self, stream: Any, encoding: str, limit: int, *, truncates: bool) -> None:
-            self._stream, self._left, self._truncates = stream, limit, truncates
-            self._decompressor = Decompressor(encoding)
+class _LimitedStream(httpx2.AsyncByteStream):
+    """The decompressed body of a reply, limited in size.
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in self._stream:
-                try:
-                    for part in self._decompressor.decompress(chunk):
-                        if len(part) > self._left and not self._truncates:
-                            raise ReplyTooLarge
-                        yield part[: self._left]
-                        self._left -= min(len(part), self._left)
-                        if not self._left and self._truncates:
-                            return
-                except zlib.error as error:
-                    raise http_library().DecodingError(str(error)) from None
+    If the body of a successful reply exceeds the limit, reading it raises an error. Other bodies are truncated,
+    because their status already shows what happened.
+    """
 
-        async def aclose(self) -> None:
-            await self._stream.aclose()
+    def __init__(self, stream: Any, encoding: str, limit: int, *, truncates: bool) -> None:
+        self._stream, self._left, self._truncates = stream, limit, truncates
+        self._decompressor = Decompressor(encoding)
 
-    return LimitedStream
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            try:
+                for part in self._decompressor.decompress(chunk):
+                    if len(part) > self._left and not self._truncates:
+                        raise ReplyTooLarge
+                    yield part[: self._left]
+                    self._left -= min(len(part), self._left)
+                    if not self._left and self._truncates:
+                        return
+            except zlib.error as error:
+                raise httpx2.DecodingError(str(error)) from None
+
+    async def aclose(self) -> None:
+        state = _CONNECTION_STATE(self._stream)
+        if state.trailing_data[0]:  # the library would return it as the reply to the next request
+            state.send_failed()  # closes the connection
+        await self._stream.aclose()
 
 
 class Decompressor:
@@ -216,7 +216,7 @@ async def _limit_reply(response: Any) -> None:
     if is_error and encoding not in _COMPRESSION_BITS:
         encoding = ""  # the status is sufficient
     limit = max_reply_bytes.get()
-    response.stream = _limited_stream_class()(response.stream, encoding, limit, truncates=is_error)
+    response.stream = _LimitedStream(response.stream, encoding, limit, truncates=is_error)
 
 
 async def _limit_redirects(response: Any) -> None:

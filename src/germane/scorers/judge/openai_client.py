@@ -1,0 +1,80 @@
+"""OpenAI's client with another way to send requests: each kind of request is built only once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import httpx2
+import openai
+
+from germane.scorers.judge.http_client import CONNECTION_ERRORS, build_http_client, http_library
+
+_OMITTED_HEADERS = re.compile(rb"^content-length$|idempotency|^x-stainless-")
+"""The names of headers that differ between requests, or describe this host."""
+
+
+class OpenAIClient(openai.AsyncOpenAI):
+    """Knows URLs, keys, errors and retries, as its base class does, and sends requests with a client of its own.
+
+    The base class takes as much time to build a request as to send it. It builds the first request for each path. Later
+    ones differ only in their bodies.
+
+    Raises:
+        ScoringError: the environment specifies a proxy or certificates that cannot be used.
+    """
+
+    def __init__(self, connect_timeout: float, **options: Any) -> None:
+        library = http_library()
+        builder = library.AsyncClient(
+            transport=library.MockTransport(lambda _: library.Response(200)),
+            # No read timeout is needed, because the deadline for the whole request also ends slow streams.
+            timeout=openai.Timeout(None, connect=connect_timeout),
+            # Some servers compress nevertheless; see http_client.Decompressor.
+            headers={"Accept-Encoding": "identity"},
+        )
+        super().__init__(**options, http_client=builder)
+        self._http = build_http_client(str(self.base_url))
+        self._requests: dict[str, httpx2.Request] = {}
+
+    async def request(self, cast_to: Any, options: Any, **_: Any) -> Any:
+        """Send a request with a JSON body, and return the reply.
+
+        Raises:
+            APIStatusError: the reply's HTTP status is not 2xx.
+        """
+        built = self._requests.get(options.url) or await self._build(cast_to, options)
+        content = json.dumps(options.json_data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        headers = [*built.headers.raw, (b"Content-Length", b"%d" % len(content))]
+        for left in range(self.max_retries, -1, -1):
+            received: httpx2.Headers | None = None
+            try:
+                response = await self._http.send(_post(built.url, headers, content, built.extensions))
+            except CONNECTION_ERRORS:
+                if not left:
+                    raise
+            else:
+                if response.is_success:
+                    return response
+                if not left or not self._should_retry(response):
+                    raise self._make_status_error_from_response(response)
+                received = response.headers
+            await asyncio.sleep(self._calculate_retry_timeout(left, options, received))
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _build(self, cast_to: Any, options: Any) -> httpx2.Request:
+        """Return a request without content, and without a key that would mark later ones as its repetitions."""
+        built = (await super().request(cast_to, options)).request
+        headers = [(name, value) for name, value in built.headers.raw if not _OMITTED_HEADERS.search(name.lower())]
+        self._requests[options.url] = request = _post(str(built.url), headers, b"", built.extensions)
+        return request
+
+
+def _post(url: Any, headers: Any, content: bytes, extensions: Any) -> httpx2.Request:
+    return httpx2.Request("POST", url, headers=headers, stream=httpx2.ByteStream(content), extensions=extensions)
