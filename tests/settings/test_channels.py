@@ -52,6 +52,7 @@ def test_a_channel_secret_is_read_on_each_use(bare: Path, monkeypatch: pytest.Mo
         ("file:/nowhere", "the file /nowhere does not exist"),
         (f"file:/{'n' * 300}", f"the file /{'n' * 300} cannot be read \\(OSError\\)"),
         ("env:EMPTY", "env:EMPTY is empty"),
+        ("env:BINARY", "env:BINARY is not UTF-8"),
     ],
 )
 def test_a_missing_channel_secret_does_not_prevent_startup(
@@ -60,6 +61,7 @@ def test_a_missing_channel_secret_does_not_prevent_startup(
     """Processes that send no alerts share the settings file with those that do. The error is raised when the secret is
     used."""
     monkeypatch.setenv("EMPTY", " \n")
+    monkeypatch.setenv("BINARY", "\udcff")
     load_settings(channels={"oncall": {"type": "pagerduty", "routing_key": reference}})
 
     with pytest.raises(SettingsError, match=f"^{message}$"):

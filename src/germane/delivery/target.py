@@ -19,7 +19,8 @@ class DeliveryError(GermaneError):
         status: HTTP or SMTP status, if there was a response.
         retryable: Whether a later attempt may succeed.
         retry_after: The target's requested delay before a retry, in seconds.
-        retry_timeout: The age of an item from which it is not retried; by default, that of the queue.
+        retry_timeout: The time for which an item is retried after it first failed with this error; by default, the age
+            at which items of the queue are given up.
     """
 
     def __init__(

@@ -34,6 +34,9 @@ def resolve_secret(reference: str) -> str:
     """
     try:
         secret = _dereference(reference).strip()
+        secret.encode()
+    except UnicodeEncodeError:
+        raise SettingsError(f"{reference} is not UTF-8") from None
     except ValueError as error:
         raise SettingsError(str(error)) from None
     if not secret:

@@ -70,7 +70,7 @@ class DeliveryOutcome:
     retry_after: timedelta | None = None
     """Delay before the next attempt; None if delivery must not be retried."""
     retry_timeout: timedelta | None = None
-    """Age from which the item is not retried, in addition to that of the queue."""
+    """Time after which the item is not retried, from the first attempt that failed with this error."""
 
     def status(self, queue: TargetQueue, age: timedelta) -> DeliveryStatus:
         """Return the status of an item of this age after the attempt."""
@@ -186,15 +186,21 @@ class Outbox(StoreComponent):
             claimed since are omitted, and do not change.
         """
         columns = delivery.c
-        query = select(columns.id, columns.created_at, columns.changes).where(columns.id.in_(list(outcomes)))
+        names = (columns.id, columns.created_at, columns.changes, columns.error)
+        query = select(*names).where(columns.id.in_(list(outcomes)))
         statuses: dict[int, DeliveryStatus] = {}
+        new: list[int] = []
         groups: dict[tuple[DeliveryStatus, bool, DeliveryOutcome], list[int]] = {}
         with self._database.write() as connection:
             now = self._context.now(connection)
             for row in connection.execute(leases.lock_held(query, delivery, owner)):
                 outcome = outcomes[row.id]
-                statuses[row.id] = outcome.status(queue, now - row.created_at)
+                is_new = outcome.retry_timeout is not None and outcome.error != row.error
+                new += [row.id] * is_new
+                statuses[row.id] = outcome.status(queue, timedelta() if is_new else now - row.created_at)
                 groups.setdefault((statuses[row.id], bool(row.changes), outcome), []).append(row.id)
+            if new:
+                connection.execute(update(delivery).where(columns.id.in_(new)).values(created_at=now))
             for (status, changed, outcome), ids in groups.items():
                 _record(connection, queue, ids, outcome, status, changed=changed, now=now)
         return statuses
