@@ -16,7 +16,7 @@ FAILURES = {
     "rate limit": [status(429, retry_after="120")] * 2,
     "error": [status(500), status(502, b"bad gateway"), status(503)],
     "no JSON": [status(200, b"<html>please log in</html>")] * 2,
-    "redirect": [status(302, location="https://elsewhere.example")] * 2,
+    "redirect": [status(302, location="/api/public/scores")] * 2,
 }
 
 
@@ -45,18 +45,27 @@ def test_scores_arrive_once_after_a_failure(bench: Bench, backend: Backend, fail
 
 
 def test_a_retry_after_is_respected(bench: Bench, backend: Backend) -> None:
-    """A backend that asks for two minutes gets no request before they have passed."""
+    """A backend that asks for two minutes gets no request before they have passed, from any process."""
     backend.script.append(status(429, retry_after="120"))
     bench.score(bench.add(1))
 
     bench.deliver(times=2, minutes=1.9)
-    assert len(backend.requests) == 1
     bench.deliver()
     assert len(backend.requests) == 1
     bench.clock.advance(minutes=0.2)
     bench.deliver()
 
     assert len(backend.values()) == 1
+
+
+def test_a_process_pauses_as_a_whole(bench: Bench, backend: Backend) -> None:
+    """After a failure, it does not try the other exchanges, although they are due."""
+    backend.script.append(status(429, retry_after="120"))
+    bench.score(bench.add(200))
+
+    bench.deliver(times=3, minutes=10)
+
+    assert [len(request) for request in backend.requests] == [50]
 
 
 def test_a_request_that_is_too_large_is_halved(bench: Bench, backend: Backend) -> None:
@@ -125,38 +134,41 @@ def test_a_rejected_key_is_one_warning(bench: Bench, backend: Backend, caplog: p
 
 
 class _WithoutSpan:
-    """Wraps a sink whose backend never receives one span."""
+    """Wraps a sink whose backend never receives some spans."""
 
-    def __init__(self, sink: Any, exchange_id: str) -> None:
-        self._sink, self._missing = sink, exchange_id
+    batch_size = 20
+
+    def __init__(self, sink: Any, *exchange_ids: str) -> None:
+        self._sink, self._missing = sink, exchange_ids
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sink, name)
 
     async def write(self, items: Any) -> Any:
-        present = [item for item in items if item.exchange_id != self._missing]
-        errors = await self._sink.write(present) if present else {}
-        return errors | ({} if len(present) == len(items) else {self._missing: MissingSpanError(status=404)})
+        missing = {item.exchange_id: MissingSpanError() for item in items if item.exchange_id in self._missing}
+        present = [item for item in items if item.exchange_id not in missing]
+        return missing | (await self._sink.write(present) if present else {})
 
 
 def test_a_span_that_never_arrives_is_given_up_after_an_hour(
     bench: Bench, backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It delays no other one, and one warning says so."""
+    """It delays no other one, and one warning says so, even if there are many."""
     exchanges = bench.add(50)
     bench.score(exchanges)
-    missing = exchanges[17]
-    bench.sink = _WithoutSpan(bench.sink, missing.id)
+    missing = exchanges[17:47]
+    bench.sink = _WithoutSpan(bench.sink, *(each.id for each in missing))
 
     bench.deliver()
-    assert len(backend.values()) == 49
+    assert len(backend.values()) == 20
     bench.deliver(times=6, minutes=9)
-    assert (bench.waiting(), bench.undelivered()) == (1, [])
+    assert (bench.waiting(), bench.undelivered()) == (30, [])
     bench.deliver(times=2, minutes=15)
 
-    (given_up,) = bench.undelivered()
-    assert (bench.waiting(), given_up.exchange_id, given_up.span_id) == (0, missing.id, missing.span_id)
-    assert given_up.error == "the backend has not received the span"
+    assert bench.waiting() == 0
+    shown = {(each.exchange_id, each.span_id, each.error) for each in bench.undelivered()}
+    assert len(shown) == 20
+    assert shown < {(each.id, each.span_id, "the backend has not received the span") for each in missing}
     assert [record.message for record in caplog.records] == [
         "sink langfuse gave up on scores of an exchange: the backend has not received the span"
     ]
@@ -166,15 +178,7 @@ def test_many_waiting_exchanges_hide_no_due_one(bench: Bench, backend: Backend) 
     """Hundreds that wait for their spans do not delay a later one."""
     early = bench.add(260)
     bench.score(early)
-    spanless = {each.id for each in early}
-
-    class Sink(_WithoutSpan):
-        async def write(self, items: Any) -> Any:
-            errors = {item.exchange_id: MissingSpanError() for item in items if item.exchange_id in spanless}
-            present = [item for item in items if item.exchange_id not in spanless]
-            return errors | (await self._sink.write(present) if present else {})
-
-    bench.sink = Sink(bench.sink, "")
+    bench.sink = _WithoutSpan(bench.sink, *(each.id for each in early))
     bench.deliver()
     assert bench.waiting() == 260
     late = bench.add(1)

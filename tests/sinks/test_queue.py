@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.sinks.conftest import NAME, Backend, Bench
 
 from germane.annotation import Feedback
 from germane.score import Score
-from germane.storage import TrackingStore
+from germane.storage import LabelPopulation, TrackingStore
 from germane.storage.db.tables import delivery
 from germane.storage.history.results import write_scores
 from germane.testing import engine_of, transaction
@@ -56,6 +57,24 @@ def test_scores_and_labels_queue_their_exchange_once(bench: Bench, backend: Back
         (exchange.span_id, "human_label"): 1.0,
     }
     assert rows(bench.store) == []
+
+
+def test_labels_of_a_wave_and_calibrated_labels_are_sent(bench: Bench, backend: Backend) -> None:
+    """A person labels a drawn answer; a calibration changes the label of a score."""
+    (exchange,) = write(bench.store, [0.5], scorer="tone", service="shop")
+    bench.clock.now = datetime.now(UTC)
+    bench.deliver()
+    hour = timedelta(hours=1)
+    population = LabelPopulation(scorer="tone", since=bench.clock() - hour, until=bench.clock() + hour, service="shop")
+    wave = bench.store.draws.draw(population, 1)
+    bench.store.draws.settle(wave.id, exchange.id, "answers", user="ada")
+    bench.deliver()
+    assert [score["name"] for score in backend.requests[-1]] == ["tone", "human_label"]
+    (stored,) = bench.store.answers.get_scores([exchange.id])[exchange.id]
+    assert bench.store.labels.update_labels([(exchange.id, replace(stored, label="polite"))]) == 1
+    bench.deliver()
+
+    assert backend.requests[-1][0]["metadata"]["label"] == "polite"
 
 
 @pytest.mark.parametrize("change", [Bench.score, score_again, label])

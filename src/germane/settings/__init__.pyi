@@ -33,7 +33,6 @@ from .settings import Settings as Settings
 from .settings import SettingsArguments as SettingsArguments
 from .settings import load_settings as load_settings
 from .settings import signature_with_settings as signature_with_settings
-from .sinks import AnySink as AnySink
 from .sinks import LangfuseSettings as LangfuseSettings
 from .sinks import MLflowSettings as MLflowSettings
 from .sinks import PhoenixSettings as PhoenixSettings

@@ -28,7 +28,7 @@ from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, 
 from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
 from germane.settings.service_name import default_service_name
-from germane.settings.sinks import SINK_TYPES, Sinks, SinkSettings
+from germane.settings.sinks import SINK_TYPES, AnySink, Sinks
 from germane.settings.types import (
     DAY,
     AllowedHosts,
@@ -41,6 +41,7 @@ from germane.settings.types import (
     ExchangeURL,
     Key,
     Names,
+    NestedSettings,
     Price,
     Retention,
     SecretURL,
@@ -297,7 +298,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     rules: Sequence[AnyRule | Mapping[str, Any]]
     maintenance: Sequence[MaintenanceWindow | Mapping[str, Any]]
     channels: Mapping[str, ChannelSettings | Mapping[str, Any]] | None
-    sinks: Mapping[str, SinkSettings | Mapping[str, Any]] | None
+    sinks: Mapping[str, AnySink | Mapping[str, Any]] | None
     alert_url: str | None
     exchange_url: str | None
     trace_url: str | None
@@ -368,7 +369,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "rules": Rule,
     "maintenance": MaintenanceWindow,
     "channels": ChannelSettings,
-    "sinks": SinkSettings,
+    "sinks": NestedSettings,
     "prices": Price,
     "budget": Budget,
     "always_score": AlwaysScore,

@@ -10,11 +10,7 @@ from germane.settings.channels import valid_names
 from germane.settings.types import NestedSettings, PublicURL, SecretReference
 
 
-class SinkSettings(NestedSettings):
-    """Fields shared by all sinks."""
-
-
-class PhoenixSettings(SinkSettings):
+class PhoenixSettings(NestedSettings):
     """Write scores and labels to Phoenix, as annotations of spans."""
 
     type: Literal["phoenix"]
@@ -24,7 +20,7 @@ class PhoenixSettings(SinkSettings):
     """The API key, as `env:NAME` or `file:/path`."""
 
 
-class MLflowSettings(SinkSettings):
+class MLflowSettings(NestedSettings):
     """Write scores and labels to MLflow, as assessments of traces."""
 
     type: Literal["mlflow"]
@@ -44,7 +40,7 @@ class MLflowSettings(SinkSettings):
         return self
 
 
-class LangfuseSettings(SinkSettings):
+class LangfuseSettings(NestedSettings):
     """Write scores and labels to Langfuse, as scores of observations."""
 
     type: Literal["langfuse"]
@@ -56,7 +52,7 @@ class LangfuseSettings(SinkSettings):
     """The secret key, as `env:NAME` or `file:/path`."""
 
 
-class WebhookSinkSettings(SinkSettings):
+class WebhookSinkSettings(NestedSettings):
     """POST scores and labels as JSON, optionally signed."""
 
     type: Literal["webhook"]
@@ -69,7 +65,7 @@ class WebhookSinkSettings(SinkSettings):
 
 _Sink = PhoenixSettings | MLflowSettings | LangfuseSettings | WebhookSinkSettings
 AnySink = Annotated[_Sink, Field(discriminator="type")]
-SINK_TYPES: Final[dict[str, type[SinkSettings]]] = {
+SINK_TYPES: Final[dict[str, type[NestedSettings]]] = {
     get_args(sink.model_fields["type"].annotation)[0]: sink for sink in get_args(_Sink)
 }
 Sinks = Annotated[

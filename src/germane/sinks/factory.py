@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from germane.settings import (
-    AnySink,
-    LangfuseSettings,
-    MLflowSettings,
-    PhoenixSettings,
-    Settings,
-    WebhookSinkSettings,
-)
+from germane.settings import Settings
 from germane.sinks.langfuse import LangfuseSink
 from germane.sinks.mlflow import MLflowSink
 from germane.sinks.phoenix import PhoenixSink
 from germane.sinks.sink import Sink
 from germane.sinks.webhook import WebhookSink
 
+_SINKS: Final[Mapping[str, Callable[[str, Any], Sink]]] = {
+    "phoenix": PhoenixSink,
+    "mlflow": MLflowSink,
+    "langfuse": LangfuseSink,
+    "webhook": WebhookSink,
+}
+"""Sinks by the type in their settings."""
+
 
 def build_sinks(settings: Settings) -> dict[str, Sink]:
     """Return the configured sinks by name."""
-    return {name: _build_sink(name, sink) for name, sink in settings.sinks.items()}
-
-
-def _build_sink(name: str, settings: AnySink) -> Sink:
-    match settings:
-        case PhoenixSettings():
-            return PhoenixSink(name, settings)
-        case MLflowSettings():
-            return MLflowSink(name, settings)
-        case LangfuseSettings():
-            return LangfuseSink(name, settings)
-        case WebhookSinkSettings():
-            return WebhookSink(name, settings)
-        case _:
-            assert_never(settings)
+    return {name: _SINKS[sink.type](name, sink) for name, sink in settings.sinks.items()}

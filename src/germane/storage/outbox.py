@@ -7,7 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+    update,
+)
 
 from germane.sanitize import clean_text
 from germane.storage.db import leases
@@ -140,11 +155,12 @@ class Outbox(StoreComponent):
         """Return the targets of the given queues that may have a due item. Read-only."""
         with self._database.read() as connection:
             now = self._context.now(connection)
-            return {
-                queue.target
+            due = [
+                select(literal(queue.target, Text)).where(query.order_by(None).exists())
                 for queue in queues
-                if any(connection.execute(query.limit(1)).first() for query in select_due(queue, now, delivery.c.id))
-            }
+                for query in select_due(queue, now, delivery.c.id)
+            ]
+            return set(connection.execute(union_all(*due)).scalars()) if due else set()
 
     def list_queues(self, kind: str) -> list[QueueStatus]:
         """Return a summary of each target with waiting items, or with undelivered ones of the last 7 days, by name."""
