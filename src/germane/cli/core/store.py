@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -20,6 +21,10 @@ from germane.settings import Settings, load_settings
 if TYPE_CHECKING:
     from germane.cli.core.signals import ShutdownSignal
     from germane.storage import TrackingStore
+
+GC_THRESHOLD: Final = 20_000
+"""Number of new container objects that trigger a garbage collection once modules are imported. Each page of a long
+command leaves its statements in reference cycles, with the ids that they contain."""
 
 
 def load_command_settings() -> Settings:
@@ -52,6 +57,7 @@ def open_store(*, check_names: bool = True) -> Iterator[storage.TrackingStore]:
         store.check()
         if check_names and (context := click.get_current_context(silent=True)) is not None:
             _check_option_names(context, store)
+        gc.set_threshold(GC_THRESHOLD)
         yield store
     finally:
         store.close()
