@@ -165,7 +165,10 @@ class PhoenixServer(Server):
             while cursor is not None:
                 page = [("limit", "1000"), *([("cursor", cursor)] if cursor else [])]
                 url = f"{self.url}/v1/projects/default/span_annotations"
-                response = httpx2.get(url, params=[*parameters, *page], timeout=60).raise_for_status().json()
+                found = httpx2.get(url, params=[*parameters, *page], timeout=60)
+                if found.status_code == httpx2.codes.NOT_FOUND:  # none of the spans exists
+                    break
+                response = found.raise_for_status().json()
                 for each in response["data"]:
                     key, result = each["identifier"].removeprefix("germane:"), each["result"] or {}
                     yield Written(
