@@ -222,23 +222,19 @@ ERRORS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("source", ["phoenix", "mlflow"])
+@each(("answered", "message"), list(ERRORS.values()))
 def test_an_error_of_the_server_is_one_line(
-    source: str, backend: TraceBackend, store: TrackingStore, call: Any
+    source: str, backend: TraceBackend, store: TrackingStore, call: Any, answered: tuple[int, Any], message: str
 ) -> None:
     """The line names the fix, the exit code is 1, and nothing is written."""
+    backend.answer = lambda path, _: None if "experiments" in path else answered
+    ended = call("pull", source)
 
-    def ends_with_one_line(case: tuple[Any, str]) -> None:
-        answered, message = case
-        backend.answer = lambda path, _: None if "experiments" in path else answered
-        ended = call("pull", source)
-        (line,) = ended.err.splitlines()
-        assert (ended.code, ended.out) == (1, "")
-        assert line.startswith(f"germane: {source} ")
-        assert message.format(key=KEYS[source]) in line
-        assert "\x1b" not in line
-
-    each(ERRORS, ends_with_one_line)
+    (line,) = ended.err.splitlines()
+    assert (ended.code, ended.out) == (1, "")
+    assert line.startswith(f"germane: {source} ")
+    assert message.format(key=KEYS[source]) in line
+    assert "\x1b" not in line
     assert accounts(store)["exchanges"] == [(0,)]
 
 
@@ -328,3 +324,53 @@ def test_spans_without_a_scope_get_that_of_germane_if_they_have_its_attribute() 
     scopes = {scoped["scope"]["name"]: [one["traceId"] for one in scoped["spans"]] for scoped in resource["scopeSpans"]}
     assert scopes == {"germane": ["1" * 32], "": ["2" * 32]}
     assert trace_request(service="shop").resource_spans[0].resource.attributes[0].key == "service.name"
+
+
+def test_traces_whose_text_would_be_erased_are_left_out(
+    source: str, backend: TraceBackend, store: TrackingStore, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says so if ``--since`` is older than ``retention.text_days``."""
+    monkeypatch.setenv("GERMANE_RETENTION__TEXT_DAYS", "10")
+    ended = call("pull", source, "--since", "20d")
+
+    limit = time.time_ns() - 10 * DAY
+    starts = [spans[1].start_time_unix_nano for spans in list(backend.traces.values())[:90]]
+    assert f"traces before {datetime.fromtimestamp(limit / 1e9, UTC):%Y-%m-%d}" in ended.err
+    assert len(exchanges(store)) == sum(start > limit for start in starts) < 90
+
+
+def test_a_trace_with_too_many_spans_is_counted_with_its_reason(
+    store: TrackingStore, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is never read in part."""
+    served = backend_of(answered=2)
+    served.page_size = 1_000
+    spans = next(iter(served.traces.values()))
+    served.traces[spans[1].trace_id.hex()] = [span(parent=spans[1]) for _ in range(2_000)] + spans
+    with serving(served):
+        ended = call("pull", "phoenix", "--url", served.url, "--project", "shop")
+
+    assert ended.out.splitlines()[0] == "2 traces: 1 recognized, 1 unreadable"
+    assert "(too_large)" in ended.out
+
+
+def test_a_row_that_the_database_rejects_does_not_block_the_others(
+    source: str, backend: TraceBackend, store: TrackingStore, call: Any
+) -> None:
+    """It counts as unreadable. If the database rejects all rows, nothing is counted, and the next pull stores them."""
+    trigger = "CREATE TRIGGER reject BEFORE INSERT ON exchange WHEN {} BEGIN SELECT RAISE(ABORT, 'not now'); END"
+    with transaction(store) as connection:
+        connection.exec_driver_sql(trigger.format("true"))
+    rejected = call("pull", source)
+    before = accounts(store)
+    with transaction(store) as connection:
+        connection.exec_driver_sql("DROP TRIGGER reject")
+        connection.exec_driver_sql(trigger.format("NEW.question = 'Question 7?'"))
+    ended = call("pull", source)
+
+    assert (rejected.code, before["watched"], before["exchanges"]) == (1, [], [(0,)])
+    assert ended.code == 0
+    assert {f"Question {number}?" for number in range(90)} - {one.question for one in exchanges(store)} == {
+        "Question 7?"
+    }
+    assert ("shop", "", "too_large", 1) in accounts(store)["watched"]

@@ -42,7 +42,7 @@ class PullState(NamedTuple):
     is_finished: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class TracePull:
     """Pulls the traces of a source, and counts them."""
 
@@ -174,6 +174,7 @@ class TracePull:
         try:
             is_held = self._renew() and self.store.received.add(parts, self.lease, self._owner, cursor)
         except ContentRefused:
+            self.store.exchanges.check_accepts_rows()
             if len(parts) > 1:
                 for part in parts:
                     self._save([part], state)

@@ -24,10 +24,9 @@ _EXPORTERS: Final = {
 """The module and class of each signal's exporter. The names are the same for both protocols."""
 _registry: CollectorRegistry | None = None
 _logger = logging.getLogger("germane.tracer")
-_NOT_CHECKED = "checking the OTLP endpoint failed: {}"
-_REFUSALS: Final = {404, 405, 501}
-"""HTTP statuses of a server without an endpoint for a signal."""
-_PROBE_TIMEOUT: Final = 5.0
+_TRACES_ALONE: Final = (
+    "to export traces alone, set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT instead of OTEL_EXPORTER_OTLP_ENDPOINT"
+)
 _refused: dict[Signal, bool] = {}
 _lock = threading.Lock()
 
@@ -67,14 +66,20 @@ def _is_grpc(signal: Signal) -> bool:
 def is_refused(signal: Signal) -> bool:
     """Return whether the HTTP endpoint does not accept a signal. Log this once, with the variable to set.
 
-    The first call sends an empty request. If the endpoint does not respond, the signal is not refused.
+    An empty request is sent until the endpoint has responded once.
     """
     with _lock:
-        if signal not in _refused:
-            status = None if _is_grpc(signal) else guarded("OTLP endpoint", _probe, signal, message=_NOT_CHECKED)
-            _refused[signal] = status in _REFUSALS
-            if _refused[signal]:
-                _logger.warning(*_explain_refusal(signal, status))
+        if signal in _refused or _is_grpc(signal):
+            return _refused.get(signal, False)
+        status = guarded("OTLP endpoint", _probe, signal, message="checking the OTLP endpoint failed: {}")
+        if status is None:
+            return False
+        _refused[signal] = status in {404, 405, 501}  # those of a server without a path for the signal
+        if _refused[signal]:
+            own = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
+            fix = f"unset {own}" if os.environ.get(own) else _TRACES_ALONE
+            problem = "%s are not exported, because the OTLP endpoint refuses them with HTTP status %d; %s"
+            _logger.warning(problem, signal, status, fix)
         return _refused[signal]
 
 
@@ -87,17 +92,8 @@ def _probe(signal: Signal) -> int | None:
     url = url or f"{(_option(signal, 'ENDPOINT') or '').rstrip('/')}/v1/{signal}"
     headers = parse_env_headers(_option(signal, "HEADERS") or "", liberal=True)
     with suppressed_loggers(), suppress(httpx2.HTTPError, httpx2.InvalidURL):
-        content_type = {"Content-Type": "application/x-protobuf"}
-        return httpx2.post(url, content=b"", headers={**headers, **content_type}, timeout=_PROBE_TIMEOUT).status_code
+        return httpx2.post(url, headers={**headers, "Content-Type": "application/x-protobuf"}, timeout=5.0).status_code
     return None
-
-
-def _explain_refusal(signal: Signal, status: int | None) -> tuple[object, ...]:
-    own = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
-    fix = f"unset {own}"
-    if not os.environ.get(own):
-        fix = "to export traces alone, set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT instead of OTEL_EXPORTER_OTLP_ENDPOINT"
-    return "%s are not exported, because the OTLP endpoint refuses them with HTTP status %d; %s", signal, status, fix
 
 
 def create_otlp_exporter(signal: Signal) -> Any:

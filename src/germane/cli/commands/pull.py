@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +17,6 @@ from germane.cli.core.store import load_command_settings, open_store
 if TYPE_CHECKING:
     from germane.receiver import TracePull
     from germane.settings import Settings
-
-UNLIMITED: Final = 10**9
-"""The limit on exchanges per minute, which applies to traffic, not to its history."""
 
 
 @click.command("pull", cls=Command)
@@ -55,7 +53,8 @@ def command(
 
     settings = load_command_settings()
     import_modules((*settings.imports, *modules))
-    unlimited = settings.model_copy(update={"max_exchanges_per_minute": UNLIMITED})
+    # The limit applies to traffic, not to its history.
+    unlimited = settings.model_copy(update={"max_exchanges_per_minute": sys.maxsize})
     builder = ExchangeBuilder(unlimited, redact=load_redact(redact), custom=registered_recognizers())
     earliest = datetime.now(UTC) - timedelta(days=settings.retention.text_days)
     if since < earliest - timedelta(minutes=1):
@@ -63,10 +62,8 @@ def command(
             f"traces before {earliest:%Y-%m-%d %H:%M} UTC are left out: retention.text_days would erase their texts"
         )
     with open_store(check_names=False) as store:
-        project_of = SOURCES[source](url, project)
-        pull = TracePull(
-            store=store, source=project_of, builder=builder, service=settings.service, log=log_line, is_dry=dry_run
-        )
+        traces, service = SOURCES[source](url, project), settings.service
+        pull = TracePull(store, traces, builder, service=service, log=log_line, is_dry=dry_run)
         pull.run(max(since, earliest))
     _print(pull, settings, is_dry=dry_run)
 
