@@ -8,13 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from tests.alerting.channels.conftest import Answer, Receiver
 from tests.sinks.conftest import receiver
 from tests.sinks.test_webhook import score
 
 from germane.storage import DeliveryOutcome, TrackingStore, sink_queue
+from germane.storage.db.tables import delivery
+from germane.testing import transaction
 
 __all__ = ["receiver"]  # a fixture
+
+
+def set_back(store: TrackingStore, error: str | None, age: timedelta) -> None:
+    """Let all exchanges that wait for a sink have waited for a time, with an error from the last attempt."""
+    failed = {"created_at": store.now() - age, "error": error}
+    with transaction(store) as connection:
+        connection.execute(update(delivery).where(delivery.c.due_at.is_not(None)).values(failed))
+
+
 TOML = '[sinks.bridge]\ntype = "webhook"\nurl = "env:BRIDGE"\n'
 
 
@@ -42,6 +54,13 @@ def test_the_command_shows_tests_and_resends(
         assert "warning  sink bridge: gave up on 1 exchange in the last week: status 413" in doctor
         assert "warning  sink gone: cannot write from this host: it is not configured, but scores wait" in doctor
         assert call("sinks", "resend", "--since", "1h").out == "Queued 1 exchange.\n"
+        for error, minutes, expected in (
+            ("status 401", 0, "ok       sink bridge: writes to"),
+            (None, 2, "-> start a worker that has this sink in its settings"),
+            ("status 401", 2, "UTC: status 401\n         -> germane sinks test bridge"),
+        ):
+            set_back(store, error, timedelta(minutes=minutes))
+            assert expected in call("doctor", "--offline").out
         assert call("sinks", "resend", "bridge", "--since", "1h", "--json").content["queued"] == 1
         assert store.sinks.list_undelivered() == []
 
