@@ -222,7 +222,7 @@ class MLflowServer(Server):
                     kind = each["source"]["source_type"].removesuffix("_JUDGE")
                     yield Written(
                         each.get("span_id", ""), each["assessment_name"], key, kind,
-                        each["feedback"]["value"], each["metadata"].get("label"), each.get("rationale") or None,
+                        each["feedback"]["value"], each["metadata"].get("label") or None, each.get("rationale") or None,
                     )  # fmt: skip
 
 

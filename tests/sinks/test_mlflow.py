@@ -70,7 +70,7 @@ def test_assessment_contains_score_label_explanation_and_origin(mlflow: MLflow) 
             "source": {"source_type": "HUMAN", "source_id": "germane/l1"},
             "feedback": {"value": 1.0},
             "rationale": "Right.",
-            "metadata": {**origin, "labeled_at": "2026-03-01T12:00:00+00:00", "user": "ada"},
+            "metadata": {**origin, "labeled_at": "2026-03-01T12:00:00+00:00", "user": "ada", "label": ""},
         },
     ]
 
@@ -204,6 +204,14 @@ def test_unexpected_response_does_not_stop_the_sink(mlflow: MLflow, body: object
     errors = write(mlflow, [an_item(1)])
 
     assert errors.keys() <= {"x1"}
+
+
+def test_score_without_a_label_removes_that_of_the_earlier_score(mlflow: MLflow) -> None:
+    """MLflow keeps metadata that an update does not mention."""
+    write(mlflow, [an_item(1)])
+    write(mlflow, [an_item(1, a_score(label=None))])
+
+    assert mlflow.traces[FIRST][0]["metadata"]["label"] == ""
 
 
 def test_erased_text_is_removed_from_the_assessment(mlflow: MLflow) -> None:

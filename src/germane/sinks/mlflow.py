@@ -96,12 +96,12 @@ class MLflowSink(Sink):
         same = [one for one in ours if _get(one, "source", "source_id") == f"germane/{assessment.key}"]
         old = {f"germane/{key}" for key in assessment.superseded}
         superseded = [one for one in ours if _get(one, "source", "source_id") in old]
-        label = {} if assessment.label is None else {"label": assessment.label}
         content: dict[str, Any] = {
             "feedback": {"value": assessment.value},
             "rationale": assessment.explanation or "",
             # If any of these is not a string, MLflow ignores it and all fields after it, such as the span's id.
-            "metadata": {**assessment.metadata, **label},
+            # An update keeps what it does not mention, such as the label of an earlier score.
+            "metadata": {**assessment.metadata, "label": assessment.label or ""},
         }
         if not same:
             source = {"source_type": _SOURCE_TYPES[assessment.annotator], "source_id": f"germane/{assessment.key}"}
