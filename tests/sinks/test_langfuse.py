@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -69,6 +70,25 @@ def test_an_unexpected_partial_response_is_retried(bench: Bench, backend: Backen
 
     assert [len(request) for request in backend.requests] == [2, 2]
     assert bench.waiting() == 0
+
+
+@pytest.mark.parametrize("statuses", [(500, 400), (400, 500)])
+def test_one_refused_score_does_not_keep_others_of_its_exchange_out(
+    bench: Bench, backend: Backend, statuses: tuple[int, int]
+) -> None:
+    """The exchange is retried as long as one of its scores may still be accepted."""
+    (exchange,) = bench.add(1)
+    bench.score([exchange], name="a")
+    bench.score([exchange], name="b")
+
+    def reject(scores: Any) -> Any:
+        errors = [{"id": score["id"], "status": code} for score, code in zip(scores, statuses, strict=True)]
+        return 207, {}, json.dumps({"errors": errors}).encode()
+
+    backend.script.append(reject)
+    bench.deliver(times=2)
+
+    assert backend.values().keys() == {(exchange.span_id, "a"), (exchange.span_id, "b")}
 
 
 async def _test(backend: Backend) -> None:

@@ -48,7 +48,8 @@ class LangfuseSink(Sink):
         errors: dict[str, DeliveryError] = {}
         for rejected in _rejections(reply.data):
             exchange_id, _ = scores.get(str(rejected.get("id")), ("", None))
-            errors[exchange_id] = error_for_status(_status(rejected))
+            if exchange_id not in errors or not errors[exchange_id].retryable:  # all that can be written is written
+                errors[exchange_id] = error_for_status(_status(rejected))
         # An id that is not ours leaves open which score was rejected, and writing them all again changes nothing.
         unknown = errors.pop("", None)
         return {item.exchange_id: errors.get(item.exchange_id, unknown) for item in items} if unknown else errors
