@@ -42,6 +42,8 @@ def is_one_of(column: ColumnElement[str], values: Sequence[str], dialect: str) -
     """
     if dialect == "sqlite":
         return column.in_(select(func.json_each(json.dumps(values)).table_valued("value").c.value))
+    if dialect == "duckdb":
+        return column == func.any(literal(list(values), ARRAY(Text)))
     return column == func.any(cast(literal(array_literal(values)), ARRAY(Text)))
 
 
