@@ -29,7 +29,7 @@ from germane.testing import transaction
 
 DAY = 86_400 * 10**9
 KINDS = ("answered", "own", "evaluation", "silent")
-COUNTED = 100
+COUNTED = 45
 """Number of traces that count as watched: neither evaluations, nor traces of decorated handlers."""
 URLS = {"phoenix": "PHOENIX_COLLECTOR_ENDPOINT", "mlflow": "MLFLOW_TRACKING_URI"}
 PROJECTS = {"phoenix": "PHOENIX_PROJECT_NAME", "mlflow": "MLFLOW_EXPERIMENT_NAME"}
@@ -74,9 +74,9 @@ def source(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def backend(source: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceBackend]:
-    """A backend with 90 answers, and 20 traces without one, to which the environment refers."""
+    """A backend with 40 answers, and 15 traces without one, to which the environment refers."""
     monkeypatch.setenv("GERMANE_SERVICE", "shop")
-    with serving(backend_of(answered=90, own=5, evaluation=5, silent=10)) as served:
+    with serving(backend_of(answered=40, own=5, evaluation=5, silent=5)) as served:
         monkeypatch.setenv(URLS[source], served.url)
         monkeypatch.setenv(PROJECTS[source], "shop")
         yield served
@@ -106,12 +106,12 @@ def test_pulled_traces_are_stored_once_with_their_times_and_ids(
     again = call("pull", source)
 
     found = json.loads(first.out)
-    assert (first.code, found["traces"], found["recognized"], found["new"]) == (0, 110, 90, 90)
+    assert (first.code, found["traces"], found["recognized"], found["new"]) == (0, 55, 40, 40)
     assert (found["ignored"], found["scorers"], found["invalid_spans"]) == (10, [], 0)
-    assert [(each["reason"], each["traces"]) for each in found["unreadable"]] == [("model_not_traced", 10)]
+    assert [(each["reason"], each["traces"]) for each in found["unreadable"]] == [("model_not_traced", 5)]
     roots = {spans[1].span_id.hex(): spans[1] for spans in backend.traces.values()}
     stored = exchanges(store)
-    assert len(stored) == 90
+    assert len(stored) == 40
     for exchange in stored:
         root = roots[exchange.span_id]
         began = root.start_time_unix_nano
@@ -121,12 +121,13 @@ def test_pulled_traces_are_stored_once_with_their_times_and_ids(
         assert exchange.id == exchange_id_for(exchange.trace_id, exchange.span_id, began)
         assert (exchange.service, exchange.route, exchange.capture_probability) == ("shop", "Chain", 1.0)
         assert (exchange.answer, exchange.contexts[0].text) == (f"Answer {number}.", f"Document {number}.")
-    assert again.out.splitlines()[0] == "110 traces: 90 recognized, 10 without an exchange, 10 unreadable"
-    assert again.out.splitlines()[-1] == "0 stored, 90 stored before"
+    assert again.out.splitlines()[0] == "55 traces: 40 recognized, 10 without an exchange, 5 unreadable"
+    assert again.out.splitlines()[-1] == "0 stored, 40 stored before"
     assert accounts(store) == accounted
     assert sum(row[-1] for row in accounted["watched"]) == COUNTED
 
 
+@pytest.mark.parametrize("source", ["phoenix"], indirect=True)
 def test_a_dry_run_reports_reasons_and_cost_and_writes_nothing(
     source: str, backend: TraceBackend, store: TrackingStore, call: Any
 ) -> None:
@@ -136,11 +137,11 @@ def test_a_dry_run_reports_reasons_and_cost_and_writes_nothing(
     priced = call("pull", source, "--dry-run", "--json")
 
     lines = ended.out.splitlines()
-    assert lines[0] == "110 traces: 90 recognized, 10 without an exchange, 10 unreadable"
-    assert lines[1].startswith("  10 unreadable (model_not_traced) of shop, no scope: ")
-    assert lines[2:4] == ["90 to store, 0 stored before", "To score:"]
-    assert all(": 90 answers, about " in line for line in lines[4:])
-    assert {scorer["answers"] for scorer in json.loads(priced.out)["scorers"]} == {90}
+    assert lines[0] == "55 traces: 40 recognized, 10 without an exchange, 5 unreadable"
+    assert lines[1].startswith("  5 unreadable (model_not_traced) of shop, no scope: ")
+    assert lines[2:4] == ["40 to store, 0 stored before", "To score:"]
+    assert all(": 40 answers, about " in line for line in lines[4:])
+    assert {scorer["answers"] for scorer in json.loads(priced.out)["scorers"]} == {40}
     with transaction(store) as connection:
         assert connection.exec_driver_sql("SELECT * FROM lease").all() == []
     assert accounts(store) == before
@@ -159,12 +160,12 @@ def test_an_interrupted_pull_continues_where_it_stopped(
 
     name = "phoenix" if source == "phoenix" else "mlflow"
     assert (broken.code, broken.err.splitlines()[-1]) == (1, f"germane: {name} responded with status 503: busy")
-    assert 0 < before < 90
+    assert 0 < before < 40
     assert "continuing the pull of traces until" in continued.err
-    assert continued.out.splitlines()[-1] == f"{90 - before} stored, 0 stored before"
-    assert len(exchanges(store)) == 90
+    assert continued.out.splitlines()[-1] == f"{40 - before} stored, 0 stored before"
+    assert len(exchanges(store)) == 40
     fetched = Counter(id_ for id_ in backend.traces for asked_for in backend.requests[asked:] if id_ in asked_for)
-    assert len(fetched) < 110
+    assert len(fetched) < 55
     assert sum(row[-1] for row in accounts(store)["watched"]) == COUNTED
 
 
@@ -189,12 +190,13 @@ def test_a_killed_pull_continues_where_it_stopped(
     before = len(exchanges(store))
     continued = call("pull", source)
 
-    assert 0 < before < 90
-    assert continued.out.splitlines()[-1] == f"{90 - before} stored, 0 stored before"
-    assert len(exchanges(store)) == 90
+    assert 0 < before < 40
+    assert continued.out.splitlines()[-1] == f"{40 - before} stored, 0 stored before"
+    assert len(exchanges(store)) == 40
     assert sum(row[-1] for row in accounts(store)["watched"]) == COUNTED
 
 
+@pytest.mark.parametrize("source", ["phoenix"], indirect=True)
 def test_an_exchange_that_the_application_captured_is_skipped(
     source: str, backend: TraceBackend, store: TrackingStore, call: Any
 ) -> None:
@@ -203,7 +205,7 @@ def test_an_exchange_that_the_application_captured_is_skipped(
     started = datetime.fromtimestamp(root.start_time_unix_nano / 1e9, UTC)
     store.exchanges.add([an_exchange(trace_id=root.trace_id.hex(), span_id=root.span_id.hex(), started_at=started)])
 
-    assert call("pull", source).out.splitlines()[-1] == "89 stored, 1 stored before"
+    assert call("pull", source).out.splitlines()[-1] == "39 stored, 1 stored before"
     assert sum(exchange.span_id == root.span_id.hex() for exchange in exchanges(store)) == 1
 
 
@@ -271,7 +273,7 @@ def test_the_key_is_read_from_the_environment(
     monkeypatch.setenv(KEYS[source], "secret-key")
 
     assert (rejected.code, call("pull", source).code) == (1, 0)
-    assert len(exchanges(store)) == 90
+    assert len(exchanges(store)) == 40
 
 
 HOSTILE: dict[str, dict[str, Any]] = {
@@ -326,6 +328,7 @@ def test_spans_without_a_scope_get_that_of_germane_if_they_have_its_attribute() 
     assert trace_request(service="shop").resource_spans[0].resource.attributes[0].key == "service.name"
 
 
+@pytest.mark.parametrize("source", ["phoenix"], indirect=True)
 def test_traces_whose_text_would_be_erased_are_left_out(
     source: str, backend: TraceBackend, store: TrackingStore, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,9 +337,9 @@ def test_traces_whose_text_would_be_erased_are_left_out(
     ended = call("pull", source, "--since", "20d")
 
     limit = time.time_ns() - 10 * DAY
-    starts = [spans[1].start_time_unix_nano for spans in list(backend.traces.values())[:90]]
+    starts = [spans[1].start_time_unix_nano for spans in list(backend.traces.values())[:40]]
     assert f"traces before {datetime.fromtimestamp(limit / 1e9, UTC):%Y-%m-%d}" in ended.err
-    assert len(exchanges(store)) == sum(start > limit for start in starts) < 90
+    assert len(exchanges(store)) == sum(start > limit for start in starts) < 40
 
 
 def test_a_trace_with_too_many_spans_is_counted_with_its_reason(
@@ -354,6 +357,7 @@ def test_a_trace_with_too_many_spans_is_counted_with_its_reason(
     assert "(too_large)" in ended.out
 
 
+@pytest.mark.parametrize("source", ["phoenix"], indirect=True)
 def test_a_row_that_the_database_rejects_does_not_block_the_others(
     source: str, backend: TraceBackend, store: TrackingStore, call: Any
 ) -> None:
@@ -370,7 +374,7 @@ def test_a_row_that_the_database_rejects_does_not_block_the_others(
 
     assert (rejected.code, before["watched"], before["exchanges"]) == (1, [], [(0,)])
     assert ended.code == 0
-    assert {f"Question {number}?" for number in range(90)} - {one.question for one in exchanges(store)} == {
+    assert {f"Question {number}?" for number in range(40)} - {one.question for one in exchanges(store)} == {
         "Question 7?"
     }
     assert ("shop", "", "too_large", 1) in accounts(store)["watched"]

@@ -23,7 +23,7 @@ class TraceBackend:
     """The traces of a project named ``shop``, and what was asked for."""
 
     traces: dict[str, list[Span]]
-    page_size: int = 40
+    page_size: int = 20
     """Maximum number of traces on a page, and of Phoenix' spans."""
     key: str = ""
     answer: Callable[[str, int], tuple[int, Any] | None] = lambda _path, _number: None
