@@ -11,11 +11,14 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import insert
 from tests.exports import dump_record, load_records
 
 from germane.annotation import Marker
 from germane.sanitize import clean_text
 from germane.storage import ExportSelection, TrackingStore
+from germane.storage.db.tables import scoring_task
+from germane.storage.transfer.import_batch import ImportResult
 from germane.storage.transfer.record import (
     COLUMNS,
     MAX_INTEGER,
@@ -25,6 +28,7 @@ from germane.storage.transfer.record import (
     dump_line,
     parse_line,
 )
+from germane.testing import transaction
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 EDGES = [1e16, -1e16, 9999999999999998.0, 1.5e22, -0.0, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308]
@@ -136,6 +140,18 @@ def test_export_after_an_import_is_byte_identical(
     assert exported.split("\n")[0] == dump_record(record)
     assert exported.count("\n") == 3
     assert exported == again == home
+
+
+def test_tasks_that_another_import_has_just_written_are_not_counted(
+    stores: tuple[TrackingStore, TrackingStore],
+) -> None:
+    """Two processes may import the same file into PostgreSQL at the same time."""
+    store, id_ = stores[1], uuid4().hex
+    record = record_of(id_, EPOCH, [], 0.5, None)
+    with transaction(store) as connection:
+        connection.execute(insert(scoring_task), [{**record.tasks[0], "exchange_id": id_}])
+
+    assert store.transfer.restore_records([record]) == ImportResult(exchanges=1, tasks=1)
 
 
 _seconds = iter(range(10**6))
