@@ -73,7 +73,8 @@ def bulk_insert(
 
 def _array_encoder(column: Column[Any]) -> Callable[[Values], Any]:
     if isinstance(column.type, (Text, Json)):
-        return array_literal
+        # The driver refuses what is no text.
+        return lambda values: array_literal(values) if all(isinstance(one, str | None) for one in values) else values
     if isinstance(column.type, Float):
         # Numbers may also be integers, but the elements of an array must have one type.
         return lambda values: [None if value is None else float(value) for value in values]
