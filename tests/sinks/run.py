@@ -129,7 +129,9 @@ def stored_in(store: TrackingStore) -> list[Written]:
     ]  # fmt: skip
     for each in store.labels.list_feedback(limit=EXCHANGES):
         label, span_id = each.feedback, exchanges[each.exchange.id].span_id
-        written.append(Written(span_id, "human_label", label.id, "HUMAN", label.score, None, label.comment))
+        written.append(
+            Written(span_id, "human_label", label.user or label.id, "HUMAN", label.score, None, label.comment)
+        )
     return written
 
 

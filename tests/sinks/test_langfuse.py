@@ -61,6 +61,18 @@ def test_a_score_of_another_judge_has_another_id(bench: Bench, backend: Backend)
     assert len(backend.stored) == 2
 
 
+def test_a_later_label_of_the_same_person_replaces_the_earlier_one(bench: Bench, backend: Backend) -> None:
+    """As everywhere in germane. Labels without a name are from different people."""
+    (exchange,) = bench.add(1)
+    for number, (user, score) in enumerate([("ada", 0.0), (None, 0.5), (None, 0.25), ("ada", 1.0), ("bo", 0.0)]):
+        given = Feedback(id=str(number), exchange_id=exchange.id, score=score, user=user, created_at=bench.clock())
+        bench.store.labels.add_feedback([given])
+        bench.clock.advance(minutes=1)
+        bench.deliver()
+
+    assert sorted(score["value"] for score in backend.stored.values()) == [0.0, 0.25, 0.5, 1.0]
+
+
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"errors": [{"status": "x"}]}', b'{"errors": 3}'])
 def test_an_unexpected_partial_response_is_retried(bench: Bench, backend: Backend, body: bytes) -> None:
     """If it is unknown which scores were rejected, all are written again, which changes nothing."""

@@ -67,7 +67,7 @@ def test_assessment_contains_score_label_explanation_and_origin(mlflow: MLflow) 
         {
             **ids,
             "assessment_name": "human_label",
-            "source": {"source_type": "HUMAN", "source_id": "germane/l1"},
+            "source": {"source_type": "HUMAN", "source_id": "germane/ada"},
             "feedback": {"value": 1.0},
             "rationale": "Right.",
             "metadata": {**origin, "labeled_at": "2026-03-01T12:00:00+00:00", "user": "ada", "label": ""},
@@ -114,7 +114,7 @@ def test_score_of_a_new_judge_replaces_that_of_the_old_one(mlflow: MLflow) -> No
     assert write(mlflow, [an_item(1, new, a_score(scorer="faithfulness"), labels=(a_label(),))]) == {}
 
     assert sorted(values(mlflow)) == [
-        ("f1", 0.0), ("germane/f1", 0.75), ("germane/f1", 0.75), ("germane/f2", 0.5), ("germane/l1", 1.0)
+        ("f1", 0.0), ("germane/ada", 1.0), ("germane/f1", 0.75), ("germane/f1", 0.75), ("germane/f2", 0.5)
     ]  # fmt: skip
     assert {each["span_id"] for each in mlflow.traces[FIRST] if each["feedback"]["value"] == 0.5} == {f"{1:016x}"}
     assert methods(mlflow) == ["POST", "POST", "DELETE"]

@@ -52,7 +52,7 @@ def test_annotation_contains_score_label_explanation_and_origin(phoenix: Phoenix
         "span_id": "0000000000000001",
         "name": "human_label",
         "annotator_kind": "HUMAN",
-        "identifier": "germane:l1",
+        "identifier": "germane:ada",
         "result": {"score": 1.0, "label": None, "explanation": "Right."},
         "metadata": {**origin, "labeled_at": "2026-03-01T12:00:00+00:00", "user": "ada"},
     }

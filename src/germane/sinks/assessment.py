@@ -16,7 +16,8 @@ class Assessment:
 
     name: str
     key: str
-    """The fingerprint of the score or the id of the label. With the name, it identifies the assessment of a span."""
+    """The fingerprint of the score, or the person who gave the label. With the name, it identifies the assessment of a
+    span."""
     annotator: Literal["LLM", "CODE", "HUMAN"]
     value: float
     label: str | None = None
@@ -44,7 +45,7 @@ def assessments(item: SinkItem) -> Iterator[Assessment]:
     for label in item.labels:
         yield Assessment(
             name=HUMAN_LABEL,
-            key=label.id,
+            key=label.user or label.id,
             annotator="HUMAN",
             value=label.score,
             explanation=label.comment,

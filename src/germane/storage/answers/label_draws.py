@@ -281,6 +281,7 @@ class LabelDraws(StoreComponent):
             connection.execute(delete(feedback).where(feedback.c.exchange_id == exchange_id, *own))
             of_draw = (draw.wave == wave, draw.exchange_id == exchange_id)
             connection.execute(update(label_draw).where(*of_draw).values(reopened))
+            mark_for_sinks(connection, [exchange_id] if exchange_id else [])  # an earlier label of this person
         return exchange_id
 
     def list_labels(self, waves: Sequence[str]) -> list[DrawnLabel]:

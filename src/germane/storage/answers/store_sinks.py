@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
+from germane.errors import ArchiveError
 from germane.exchange import AttributeValue
 from germane.records import select as select_fields
-from germane.storage.answers.detail import load_labels
+from germane.storage.answers.detail import load_all_labels
+from germane.storage.archive.reader import open_exchanges
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import delivery, exchange, feedback, score
@@ -41,7 +44,6 @@ class SinkLabel:
     """A person's label for an exchange."""
 
     id: str
-    """Does not change, so it identifies the label in the backend too."""
     score: float
     """0 (bad) to 1 (good)."""
     comment: str | None
@@ -66,7 +68,7 @@ class SinkItem:
     scores: tuple[SinkScore, ...]
     """One for each scorer, by name."""
     labels: tuple[SinkLabel, ...]
-    """Oldest first."""
+    """Each person's latest one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,30 +93,12 @@ class SinkStore(StoreComponent):
         Exchanges that are not in the database are omitted. Their questions, answers and contexts are not read.
         """
         with self._database.read(snapshot=True) as connection:
-            exchanges = connection.execute(_EXCHANGES.where(exchange.c.id.in_(exchange_ids))).all()
-            scores: dict[str, dict[str, SinkScore]] = {}
-            for scored in connection.execute(_SCORES.where(score.c.exchange_id.in_(exchange_ids))).mappings():
-                values = dict(scored)
-                newest = scores.setdefault(values.pop("exchange_id"), {})
-                older = newest.get(scored["scorer"])
-                keys = set() if older is None else {*older.superseded, older.fingerprint} - {scored["fingerprint"]}
-                newest[scored["scorer"]] = SinkScore(**values, superseded=tuple(sorted(keys)))
-            labels = load_labels(connection, exchange_ids)
-        items: dict[str, SinkItem | None] = {}
-        for row in exchanges:
-            of_scorers = scores.get(row.id, {})
-            item = SinkItem(
-                exchange_id=row.id,
-                trace_id=row.trace_id,
-                span_id=row.span_id,
-                service=row.service,
-                route=row.route,
-                attributes=row.attributes,
-                scores=tuple(of_scorers[scorer] for scorer in sorted(of_scorers)),
-                labels=tuple(SinkLabel(**select_fields(each, *_LABEL)) for each in labels.get(row.id, ())),
-            )
-            has_span = row.traced and bool(row.trace_id.strip("0") and row.span_id.strip("0"))
-            items[row.id] = item if has_span and (item.scores or item.labels) else None
+            items = _load(connection, connection, exchange_ids)
+            missing = dict.fromkeys(id_ for id_ in exchange_ids if id_ not in items)
+            if missing:  # an archive that cannot be read must not delay other exchanges
+                with suppress(ArchiveError), open_exchanges(connection, missing) as sources:
+                    for source, ids in sources:
+                        items |= _load(connection, source, ids)
         return items
 
     def list_undelivered(self, *, limit: int = 20) -> list[UndeliveredExchange]:
@@ -141,8 +125,30 @@ class SinkStore(StoreComponent):
         return len(ids)
 
 
+def _load(connection: Connection, source: Connection, exchange_ids: Sequence[str]) -> dict[str, SinkItem | None]:
+    """Return what is written about exchanges of the database or the archive."""
+    scores: dict[str, dict[str, SinkScore]] = {}
+    for scored in source.execute(_SCORES.where(score.c.exchange_id.in_(exchange_ids))).mappings():
+        values = dict(scored)
+        newest = scores.setdefault(values.pop("exchange_id"), {})
+        older = newest.get(scored["scorer"])
+        keys = set() if older is None else {*older.superseded, older.fingerprint} - {scored["fingerprint"]}
+        newest[scored["scorer"]] = SinkScore(**values, superseded=tuple(sorted(keys)))
+    labels = load_all_labels(connection, source, exchange_ids)
+    items: dict[str, SinkItem | None] = {}
+    for row in source.execute(_EXCHANGES.where(exchange.c.id.in_(exchange_ids))).mappings():
+        values, id_ = dict(row), row["exchange_id"]
+        has_span = values.pop("traced") and row["trace_id"].strip("0") and row["span_id"].strip("0")
+        of_scorers = tuple(each for _, each in sorted(scores.get(id_, {}).items()))
+        latest = {one.user or one.id: SinkLabel(**select_fields(one, *_LABEL)) for one in labels.get(id_, ())}
+        item = SinkItem(**values, scores=of_scorers, labels=tuple(latest.values()))
+        items[id_] = item if has_span and (item.scores or item.labels) else None
+    return items
+
+
 _EXCHANGES: Final = select(
-    *(exchange.c[name] for name in ("id", "trace_id", "span_id", "service", "route", "attributes", "traced"))
+    exchange.c.id.label("exchange_id"),
+    *(exchange.c[name] for name in ("trace_id", "span_id", "service", "route", "attributes", "traced")),
 )
 _SCORES: Final = select(
     *(score.c[name] for name in ("exchange_id", "scorer", "fingerprint", "value", "label", "explanation", "judge")),
