@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -179,3 +180,34 @@ def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     assert scores == store.answers.sample_scores(["r"], **window)[0] == sorted(scores)
     monkeypatch.setattr(store_answers, "MAX_ROWS_READ", 10_000)
     assert not store.answers.sample_scores(["r"], **window)[1]
+
+
+def test_each_part_of_a_large_window_is_read_as_if_alone(
+    store: TrackingStore, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part has the scores of the asked scorers, route and service among its first rows, which include all others."""
+    chance = random.Random(5)
+    rows = []
+    for route, service, scorer in (
+        ("ask", "shop", "r"),
+        ("ask", "shop", "s"),
+        ("ask", "desk", "r"),
+        ("faq", "shop", "r"),
+    ):
+        minutes = [chance.uniform(0, 20 * 60) for _ in range(60)]
+        values = [chance.uniform(0.5, 1) for _ in minutes]
+        write(minutes, values, route=route, service=service, scorer=scorer)
+        rows += [(minute, value, scorer, route, service) for minute, value in zip(minutes, values, strict=True)]
+    for name, limit in {"MAX_ROWS_READ": 100, "MAX_SCORES": 20, "MAX_SAMPLED": 10_000, "SLICES": 10}.items():
+        monkeypatch.setattr(store_answers, name, limit)
+    window: dict[str, Any] = {"since": SINCE + 3 * HOUR, "until": SINCE + 23 * HOUR}
+    for scorers, equal in ((["r"], {}), (["r", "s"], {"route": "ask", "service": "shop"}), (["s"], {"route": "faq"})):
+        parts = [sorted(row for row in rows if row[0] // 120 == number)[:10] for number in range(10)]
+        expected = [
+            (value, scorer)
+            for _, value, scorer, route, service in chain.from_iterable(parts)
+            if scorer in scorers and (equal or {"route": route}).items() <= {"route": route, "service": service}.items()
+        ]
+        found, is_complete = store.answers.sample_scores(scorers, **window, **equal)
+        assert [(one.value, one.scorer) for one in found] == expected
+        assert not is_complete

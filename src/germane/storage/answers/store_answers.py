@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Select, bindparam, func, select
+from sqlalchemy import CompoundSelect, Connection, bindparam, func, select, union_all
 
 from germane.exchange import Exchange
 from germane.score import LOW_SCORE, Score
@@ -336,38 +337,46 @@ def load_sample(
         found = _read(connection, [window], scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
         if len(found) <= MAX_SCORES:
             return sorted(found, key=_BY_TIME), True
-    sampled: set[SampledScore] = set()
+    lowest: set[SampledScore] = set()
     # Scores of exactly 0, such as refusals, are at one height, so the sample has enough of them.
     for low in ([score.c.value < 0], [score.c.value > 0, score.c.value < LOW_SCORE]):
-        query = _select(score, scorers[:1], equal).where(*low, *within(Unindexed(_MOMENT), *window))
-        sampled.update(map(SampledScore._make, connection.execute(query.order_by(score.c.value).limit(MAX_LOWEST))))
+        query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(*low, score.c.scorer == scorers[0])
+        query = query.where(*matching(score, **equal), *within(Unindexed(_MOMENT), *window))
+        lowest.update(map(SampledScore._make, connection.execute(query.order_by(score.c.value).limit(MAX_LOWEST))))
     since, length = window[0], (window[1] - window[0]) / SLICES
     starts = [since + number * length for number in range(SLICES)]
     parts = [(start, start + length) for start in starts]
-    sampled.update(_read(connection, parts, scorers, equal, MAX_ROWS_READ // SLICES, MAX_SAMPLED // SLICES))
-    return sorted(sampled, key=_BY_TIME), False
+    found = _read(connection, parts, scorers, equal, MAX_ROWS_READ // SLICES, MAX_SAMPLED // SLICES)
+    others = (one for one in found if one.value >= LOW_SCORE or one not in lowest)  # hashing a time takes a while
+    return sorted((*lowest, *others), key=_BY_TIME), False
 
 
 def _read(
     connection: Connection,
-    windows: Iterable[tuple[datetime, datetime]],
+    windows: Sequence[tuple[datetime, datetime]],
     scorers: Sequence[str],
     equal: Mapping[str, str | None],
     rows: int,
     limit: int,
 ) -> list[SampledScore]:
     """Return up to ``limit`` scores among the first rows of each window, which are read from the index alone."""
+    known = {name: value for name, value in equal.items() if value is not None}
+    given: dict[str, Any] = {**known, **{f"scorer_{number}": scorer for number, scorer in enumerate(scorers)}}
+    for number, (since, until) in enumerate(windows):
+        given |= {f"since_{number}": since, f"until_{number}": until}
+    query = _select_windows(len(windows), len(scorers), tuple(known), rows, limit)
+    return list(map(SampledScore._make, connection.execute(query, given).all()))
+
+
+@lru_cache(maxsize=16)  # building it takes longer than executing it
+def _select_windows(windows: int, scorers: int, names: tuple[str, ...], rows: int, limit: int) -> CompoundSelect[Any]:
     columns = [score.c[name] for name in ("started_at", "value", "scorer", "label", "service", "route")]
-    inside = (bindparam("since") <= _MOMENT, bindparam("until") > _MOMENT)
-    first = select(*columns).where(*inside).order_by(_MOMENT).limit(rows).subquery()
-    query = _select(first, scorers, equal).limit(limit)  # building it takes longer than executing it
-    return [
-        SampledScore._make(row)
-        for since, until in windows
-        for row in connection.execute(query, {"since": since, "until": until}).all()
-    ]
-
-
-def _select(table: Any, scorers: Sequence[str], equal: Mapping[str, str | None]) -> Select[Any]:
-    query = select(table.c.started_at, table.c.value, table.c.scorer, table.c.label)
-    return query.where(*matching(table, **equal), table.c.scorer.in_(scorers))
+    parts = []
+    for number in range(windows):
+        inside = (bindparam(f"since_{number}") <= _MOMENT, bindparam(f"until_{number}") > _MOMENT)
+        first = select(*columns).where(*inside).order_by(_MOMENT).limit(rows).subquery()
+        some = [first.c[name] == bindparam(name) for name in names]
+        some.append(first.c.scorer.in_([bindparam(f"scorer_{each}") for each in range(scorers)]))
+        part = select(first.c.started_at, first.c.value, first.c.scorer, first.c.label).where(*some).limit(limit)
+        parts.append(select(part.subquery()))
+    return union_all(*parts)
