@@ -40,6 +40,8 @@ class Backend:
         self.authorizations: list[str] = []
         self.script: list[Callable[[list[Score]], tuple[int, Mapping[str, str], bytes]]] = []
         """What the next requests get instead of being accepted."""
+        self.is_append_only = False
+        """Whether no score can be deleted."""
         backend = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -62,6 +64,14 @@ class Backend:
                 backend.paths.append(self.path)
                 self.rfile = type("Empty", (), {"read": lambda *_: b"[]", "close": lambda *_: None})()
                 self.do_POST()
+
+            def do_DELETE(self) -> None:
+                backend.paths.append(self.path)
+                code = 405 if backend.is_append_only else 202 if backend.stored.get(self.path[-36:]) else 404
+                if code == 202:
+                    del backend.stored[self.path[-36:]]
+                self.send_response(code)
+                self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass

@@ -49,16 +49,23 @@ def test_the_ids_of_scores_never_change(bench: Bench, backend: Backend) -> None:
     assert list(backend.stored) == ["072f964e-b8e7-5a7f-a463-b850ef0f4755"]
 
 
-def test_a_score_of_another_judge_has_another_id(bench: Bench, backend: Backend) -> None:
-    """Scores of different fingerprints are not comparable. Only the newest one is written."""
+@pytest.mark.parametrize("is_append_only", [False, True])
+def test_a_score_of_another_judge_replaces_that_of_the_old_one(
+    bench: Bench, backend: Backend, is_append_only: bool
+) -> None:
+    """Scores of different fingerprints are not comparable. A server that deletes none keeps the old one."""
+    backend.is_append_only = is_append_only
     (exchange,) = write(bench.store, [0.5], scorer="tone", fingerprint="f1")
     bench.deliver()
+    (old,) = backend.stored
     bench.clock.now = datetime.now(UTC)
     bench.score([exchange], value=0.9)
     bench.deliver()
 
     assert [score["value"] for request in backend.requests for score in request] == [0.5, 0.9]
-    assert len(backend.stored) == 2
+    assert backend.paths == [f"/api/public/scores/{old}"]
+    assert [score["value"] for score in backend.stored.values()] == ([0.5, 0.9] if is_append_only else [0.9])
+    assert bench.waiting() == 0
 
 
 def test_a_later_label_of_the_same_person_replaces_the_earlier_one(bench: Bench, backend: Backend) -> None:

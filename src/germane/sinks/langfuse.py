@@ -39,7 +39,18 @@ class LangfuseSink(Sink):
         return {"Authorization": f"Basic {b64encode(keys.encode()).decode()}"}
 
     async def write(self, items: Sequence[SinkItem]) -> Mapping[str, DeliveryError]:
-        """Write all scores in one request. Only the exchanges of rejected scores are sent again."""
+        """Write all scores, and delete superseded ones. Only the exchanges of rejected scores are sent again."""
+        errors = await self._post(items)
+        for item in items:
+            for each in item.scores if item.exchange_id not in errors else ():
+                for key in each.superseded:
+                    url = self._url(f"scores/{_score_id(item, each.scorer, key)}")
+                    kept = (403, 404, 405)  # unknown, or this server does not allow it
+                    await self.client.request("DELETE", url, headers=self.headers(), accept=kept, needs_json=False)
+        return errors
+
+    async def _post(self, items: Sequence[SinkItem]) -> Mapping[str, DeliveryError]:
+        """Write all scores in one request."""
         scores = {score["id"]: (item.exchange_id, score) for item in items for score in build_scores(item)}
         body = [score for _, score in scores.values()]
         reply = await self.client.request("POST", self._url("scores"), headers=self.headers(), body=body)
@@ -66,7 +77,7 @@ def build_scores(item: SinkItem) -> list[dict[str, Any]]:
     """Return the scores and labels of an exchange as Langfuse expects them."""
     return [
         {
-            "id": str(uuid5(NAMESPACE, f"{item.exchange_id}\0{each.name}\0{each.key}")),
+            "id": _score_id(item, each.name, each.key),
             "traceId": item.trace_id,
             "observationId": item.span_id,
             "name": each.name,
@@ -77,6 +88,10 @@ def build_scores(item: SinkItem) -> list[dict[str, Any]]:
         }
         for each in assessments(item)
     ]
+
+
+def _score_id(item: SinkItem, name: str, key: str) -> str:
+    return str(uuid5(NAMESPACE, f"{item.exchange_id}\0{name}\0{key}"))
 
 
 def _rejections(data: Any) -> list[Mapping[str, Any]]:
