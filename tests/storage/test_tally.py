@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -193,3 +193,12 @@ def test_declared_routes_have_coverage_before_their_first_exchange(store: Tracki
         Coverage(service="shop", route="search\ufffd", scorer=""),
     ]
     assert store.trends.coverage()[0].share is None
+
+
+def test_counts_of_one_minute_add_up(store: TrackingStore) -> None:
+    """Each transaction adds to what earlier ones have counted."""
+    for count in (2, 3):
+        store.exchanges.count_dropped({("shop", "ask"): count}, ["relevancy"], at=datetime(2026, 1, 1, tzinfo=UTC))
+
+    (counts,) = store.trends.coverage()
+    assert (counts.seen, counts.skipped) == (5, {"queue_full": 5})
