@@ -82,7 +82,14 @@ def problems(found: Incident) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("seeds", [range(2, 3), pytest.param(range(20), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(2, 3),
+        pytest.param(range(7), marks=pytest.mark.slow),
+        pytest.param(range(20), marks=pytest.mark.thorough),
+    ],
+)
 def test_an_incident_has_one_onset_and_the_deploy_is_on_the_right_side(seeds: range, tmp_path: Path) -> None:
     """Pages, links, reports and messages state the same minute, and nine in ten intervals contain the true one."""
     inside, wrong = 0, {}
