@@ -1,4 +1,4 @@
-"""The HTTP client for judges and embedders: proxies, certificates, and limits on replies, redirects and pauses."""
+"""The HTTP client for judges and embedders: proxies, certificates, and limits on replies and redirects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ import anyio
 import httpx2
 
 from germane.errors import ScoringError
-from germane.retry_after import parse_retry_after
 from germane.score import UnscoredReason
 from germane.scorers.judge.rate_limit import count_request
 
@@ -26,8 +25,6 @@ MAX_REPLY_BYTES = 1_000_000
 """Default maximum size of a reply, in bytes."""
 MAX_REDIRECTS = 2
 """Maximum number of redirects for one request, including its retries."""
-MAX_CLIENT_PAUSE = 1.0
-"""Longest pause that the client waits for, in seconds. For a longer ``Retry-After``, it raises the error instead."""
 CONNECTION_ERRORS = (OSError, OverflowError, ExceptionGroup, anyio.EndOfStream, httpx2.RequestError)
 """Errors of a connection. Lower layers raise some of them, such as OverflowError for an invalid port."""
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
@@ -51,9 +48,6 @@ _FILE_VARIABLES: Mapping[str, Callable[[ssl.SSLContext, str], object]] = {
 
 class ReplyTooLarge(Exception):
     """A server's reply is longer than :data:`max_reply_bytes`, or its compression is unknown."""
-
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else "the reply is too large"
 
 
 @cache
@@ -82,7 +76,7 @@ def build_http_client(base_url: str) -> httpx2.AsyncClient:
             verify=_certificates(),
             follow_redirects=True,
             max_redirects=MAX_REDIRECTS,
-            event_hooks={"request": [count_request], "response": [_limit_reply, _limit_redirects, _limit_pause]},
+            event_hooks={"request": [count_request], "response": [_limit_reply, _limit_redirects]},
         )
     except (OSError, ImportError, ValueError, httpx2.InvalidURL) as error:
         raise _environment_error(error) from None
@@ -161,7 +155,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
             try:
                 for part in self._decompressor.decompress(chunk):
                     if len(part) > self._left and not self._truncates:
-                        raise ReplyTooLarge
+                        raise ReplyTooLarge("the reply is too large")
                     yield part[: self._left]
                     self._left -= min(len(part), self._left)
                     if not self._left and self._truncates:
@@ -227,10 +221,3 @@ async def _limit_redirects(response: Any) -> None:
             response.status_code = 508  # Loop Detected
             response.headers["x-should-retry"] = "false"
         left[0] -= 1
-
-
-async def _limit_pause(response: Any) -> None:
-    """Prevent the client from sleeping for a long ``Retry-After`` delay while it holds a request slot."""
-    pause = parse_retry_after(response.headers)
-    if pause is not None and pause > MAX_CLIENT_PAUSE:
-        response.headers["x-should-retry"] = "false"

@@ -10,10 +10,13 @@ from typing import Any
 import httpx2
 import openai
 
+from germane.retry_after import parse_retry_after
 from germane.scorers.judge.http_client import CONNECTION_ERRORS, build_http_client, http_library
 
 _OMITTED_HEADERS = re.compile(rb"^content-length$|idempotency|^x-stainless-")
 """The names of headers that differ between requests, or describe this host."""
+MAX_PAUSE = 1.0
+"""Longest ``Retry-After`` that the client waits for, in seconds, because it holds a request slot meanwhile."""
 
 
 class OpenAIClient(openai.AsyncOpenAI):
@@ -37,7 +40,7 @@ class OpenAIClient(openai.AsyncOpenAI):
         )
         super().__init__(**options, http_client=builder)
         self._http = build_http_client(str(self.base_url))
-        self._requests: dict[str, httpx2.Request] = {}
+        self._built: dict[str, Any] = {}
 
     async def request(self, cast_to: Any, options: Any, **_: Any) -> Any:
         """Send a request with a JSON body, and return the reply.
@@ -45,22 +48,25 @@ class OpenAIClient(openai.AsyncOpenAI):
         Raises:
             APIStatusError: the reply's HTTP status is not 2xx.
         """
-        built = self._requests.get(options.url) or await self._build(cast_to, options)
+        url, headers, extensions = self._built.get(options.url) or await self._build(cast_to, options)
         content = json.dumps(options.json_data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        headers = [*built.headers.raw, (b"Content-Length", b"%d" % len(content))]
+        headers = [*headers, (b"Content-Length", b"%d" % len(content))]
+        stream = httpx2.ByteStream(content)
         for left in range(self.max_retries, -1, -1):
             received: httpx2.Headers | None = None
             try:
-                response = await self._http.send(_post(built.url, headers, content, built.extensions))
+                request = httpx2.Request("POST", url, headers=headers, stream=stream, extensions=extensions)
+                response = await self._http.send(request)
             except CONNECTION_ERRORS:
                 if not left:
                     raise
             else:
+                received = response.headers
                 if response.is_success:
                     return response
-                if not left or not self._should_retry(response):
+                is_long = (parse_retry_after(received) or 0.0) > MAX_PAUSE
+                if not left or is_long or not self._should_retry(response):
                     raise self._make_status_error_from_response(response)
-                received = response.headers
             await asyncio.sleep(self._calculate_retry_timeout(left, options, received))
         raise AssertionError("unreachable")
 
@@ -68,13 +74,9 @@ class OpenAIClient(openai.AsyncOpenAI):
         """Close the connections."""
         await self._http.aclose()
 
-    async def _build(self, cast_to: Any, options: Any) -> httpx2.Request:
-        """Return a request without content, and without a key that would mark later ones as its repetitions."""
+    async def _build(self, cast_to: Any, options: Any) -> tuple[httpx2.URL, list[tuple[bytes, bytes]], Any]:
+        """Return a request's URL and headers, without a key that would mark later ones as its repetitions."""
         built = (await super().request(cast_to, options)).request
         headers = [(name, value) for name, value in built.headers.raw if not _OMITTED_HEADERS.search(name.lower())]
-        self._requests[options.url] = request = _post(str(built.url), headers, b"", built.extensions)
-        return request
-
-
-def _post(url: Any, headers: Any, content: bytes, extensions: Any) -> httpx2.Request:
-    return httpx2.Request("POST", url, headers=headers, stream=httpx2.ByteStream(content), extensions=extensions)
+        self._built[options.url] = parts = (httpx2.URL(str(built.url)), headers, built.extensions)
+        return parts
