@@ -369,6 +369,25 @@ def test_a_placeholder_key_is_sent_if_no_key_is_configured(fake: FakeJudge) -> N
     assert fake.chat_requests[0].headers["authorization"] == "Bearer none"
 
 
+def test_no_request_is_marked_as_a_repetition(fake: FakeJudge) -> None:
+    """Requests have the headers of the first one, except for a key by which a server would repeat its reply."""
+    client = ModelServer(api_key="test", base_url=fake.base_url).connect()
+    client._idempotency_header = "Idempotency-Key"
+
+    async def post_twice() -> None:
+        for text in ("one", "two"):
+            await client.post("/chat/completions", body={"messages": [{"content": text}]}, cast_to=object)
+        await client.close()
+
+    asyncio.run(post_twice())
+
+    first, second = ({**request.headers, "content-length": ""} for request in fake.chat_requests)
+    assert first == second
+    assert first["accept-encoding"] == "identity"
+    assert not [name for name in first if "idempotency" in name or "stainless" in name]
+    assert [request.body["messages"][0]["content"] for request in fake.chat_requests] == ["one", "two"]
+
+
 def test_judge_requests_are_not_logged_by_the_http_client(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
     """Log lines would reveal the URL, which can be secret. The application's own requests are still logged."""
     fake.faults.append(Fault("status", status=503))

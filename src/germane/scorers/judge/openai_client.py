@@ -42,13 +42,13 @@ class OpenAIClient(openai.AsyncOpenAI):
         self._http = build_http_client(str(self.base_url))
         self._built: dict[str, Any] = {}
 
-    async def request(self, cast_to: Any, options: Any, **_: Any) -> Any:
+    async def request(self, cast_to: Any, options: Any, **_: Any) -> Any:  # noqa: ARG002 - of the base class
         """Send a request with a JSON body, and return the reply.
 
         Raises:
             APIStatusError: the reply's HTTP status is not 2xx.
         """
-        url, headers, extensions = self._built.get(options.url) or await self._build(cast_to, options)
+        url, headers, extensions = self._built.get(options.url) or await self._build(options)
         content = json.dumps(options.json_data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         headers = [*headers, (b"Content-Length", b"%d" % len(content))]
         stream = httpx2.ByteStream(content)
@@ -74,9 +74,9 @@ class OpenAIClient(openai.AsyncOpenAI):
         """Close the connections."""
         await self._http.aclose()
 
-    async def _build(self, cast_to: Any, options: Any) -> tuple[httpx2.URL, list[tuple[bytes, bytes]], Any]:
+    async def _build(self, options: Any) -> tuple[httpx2.URL, list[tuple[bytes, bytes]], Any]:
         """Return a request's URL and headers, without a key that would mark later ones as its repetitions."""
-        built = (await super().request(cast_to, options)).request
+        built = (await super().request(http_library().Response, options)).request
         headers = [(name, value) for name, value in built.headers.raw if not _OMITTED_HEADERS.search(name.lower())]
         self._built[options.url] = parts = (httpx2.URL(str(built.url)), headers, built.extensions)
         return parts
