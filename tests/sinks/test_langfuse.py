@@ -68,6 +68,21 @@ def test_a_score_of_another_judge_replaces_that_of_the_old_one(
     assert bench.waiting() == 0
 
 
+def test_an_old_score_stays_until_the_new_one_is_accepted(bench: Bench, backend: Backend) -> None:
+    """Langfuse always shows one."""
+    (exchange,) = write(bench.store, [0.5], scorer="tone", fingerprint="f1")
+    bench.deliver()
+    bench.clock.now = datetime.now(UTC)
+    bench.score([exchange], value=0.9)
+    backend.script.append(lambda scores: (207, {}, json.dumps({"errors": [{"id": scores[0]["id"]}]}).encode()))
+    bench.deliver()
+
+    assert [score["value"] for score in backend.stored.values()] == [0.5]
+    bench.clock.advance(minutes=10)
+    bench.deliver()
+    assert [score["value"] for score in backend.stored.values()] == [0.9]
+
+
 def test_a_later_label_of_the_same_person_replaces_the_earlier_one(bench: Bench, backend: Backend) -> None:
     """As everywhere in germane. Labels without a name are from different people."""
     (exchange,) = bench.add(1)
