@@ -13,6 +13,7 @@ from tests.alerting.channels.conftest import Answer, Receiver
 from tests.sinks.conftest import receiver
 from tests.sinks.test_webhook import score
 
+from germane.sinks import MISSING_SPAN
 from germane.storage import DeliveryOutcome, TrackingStore, sink_queue
 from germane.storage.db.tables import delivery
 from germane.testing import transaction
@@ -55,9 +56,11 @@ def test_the_command_shows_tests_and_resends(
         assert "warning  sink gone: cannot write from this host: it is not configured, but scores wait" in doctor
         assert call("sinks", "resend", "--since", "1h").out == "Queued 1 exchange.\n"
         for error, minutes, expected in (
-            ("status 401", 0, "ok       sink bridge: writes to"),
+            (None, 0, "ok       sink bridge: writes to"),
+            (MISSING_SPAN, 0, "ok       sink bridge: writes to"),
+            (MISSING_SPAN, 2, "UTC: the backend has not received the span"),
+            ("status 401", 0, "UTC: status 401\n         -> germane sinks test bridge"),
             (None, 2, "-> start a worker that has this sink in its settings"),
-            ("status 401", 2, "UTC: status 401\n         -> germane sinks test bridge"),
         ):
             set_back(store, error, timedelta(minutes=minutes))
             assert expected in call("doctor", "--offline").out

@@ -16,12 +16,13 @@ HUMAN_LABEL: Final = "human_label"
 """Name of people's labels in backends."""
 SPAN_TIMEOUT: Final = timedelta(hours=1)
 """Time for which a backend may receive a span later than its scores."""
+MISSING_SPAN: Final = "the backend has not received the span"
 
 
 class MissingSpanError(DeliveryError):
     """The backend does not know the span. It may arrive later, but it is not waited for longer than an hour."""
 
-    def __init__(self, problem: str = "the backend has not received the span", *, status: int | None = None) -> None:
+    def __init__(self, problem: str = MISSING_SPAN, *, status: int | None = None) -> None:
         super().__init__(problem, status=status, retry_timeout=SPAN_TIMEOUT)
 
 

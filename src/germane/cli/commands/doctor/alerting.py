@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from germane.storage import TrackingStore
 
 NORMAL_SINK_DELAY: Final = timedelta(minutes=1)
-"""Time after which exchanges that wait for a sink are a problem. Until then, their spans may still be on their way."""
+"""Time after which exchanges that wait for a sink without an error, or for their spans, are a problem."""
 RULE_CHECK_WINDOW: Final = timedelta(days=14)
 """Rules are checked against the scores in this window."""
 
@@ -86,7 +86,9 @@ def check_sinks(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
         if problem is not None:
             fix = "configure it on the hosts that run germane.start() or germane worker"
             yield Finding(f"sink {name}", "warning", f"cannot write from this host: {problem}", fix)
-        elif queue.waiting_since is not None and store.now() - queue.waiting_since > NORMAL_SINK_DELAY:
+        elif queue.waiting_since is not None and (
+            queue.retry_error not in {None, sinks.MISSING_SPAN} or store.now() - queue.waiting_since > NORMAL_SINK_DELAY
+        ):
             error = f": {queue.retry_error}" if queue.retry_error else ""
             fix = f"germane sinks test {name}" if error else "start a worker that has this sink in its settings"
             message = f"{waiting} waiting since {queue.waiting_since:%Y-%m-%d %H:%M} UTC{error}"
