@@ -37,7 +37,7 @@ def test_a_file_over_its_share_of_the_cpu_time_is_a_problem(speed: float) -> Non
 
     (problem,) = guard_after(*rest, ("one.py", 0.5 * most, 0), ("one.py", 0.51 * most, 0)).problems()
 
-    assert re.match(r"one.py costs \d+.\d of \d+.\d s of CPU time \(limit 3%\)", problem)
+    assert re.match(r"one.py costs \d+.\d of \d+.\d s of CPU time \(limit 4%\)", problem)
 
 
 def test_too_many_processes_are_a_problem() -> None:
