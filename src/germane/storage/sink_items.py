@@ -56,7 +56,8 @@ def write_pending(connection: Connection, sinks: Sequence[str], clock: Callable[
 def delete_items(connection: Connection, exchange_ids: Sequence[str]) -> None:
     """Delete the items of exchanges that are deleted."""
     has_id = is_one_of(delivery.c.exchange_id, exchange_ids, connection.dialect.name)
-    connection.execute(delete(delivery).where(is_kind(SINK), has_id))
+    locked = select(delivery.c.id).where(is_kind(SINK), has_id).order_by(delivery.c.id).with_for_update()
+    connection.execute(delete(delivery).where(delivery.c.id.in_(locked)))
 
 
 @lru_cache
