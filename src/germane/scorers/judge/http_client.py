@@ -6,6 +6,7 @@ import os
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -164,9 +165,10 @@ class _LimitedStream(httpx2.AsyncByteStream):
                 raise httpx2.DecodingError(str(error)) from None
 
     async def aclose(self) -> None:
-        state = _CONNECTION_STATE(self._stream)
-        if state.trailing_data[0]:  # the library would return it as the reply to the next request
-            state.send_failed()  # closes the connection
+        with suppress(AttributeError):  # in a version of the library that is not known yet, nothing is checked
+            state = _CONNECTION_STATE(self._stream)
+            if state.trailing_data[0]:  # the library would return it as the reply to the next request
+                state.send_failed()  # closes the connection
         await self._stream.aclose()
 
 
