@@ -62,7 +62,10 @@ autodoc_class_signature = "separated"
 nitpick_ignore_regex = [
     ("py:.*", r"(?!germane\b).*"),  # defined elsewhere; resolving it would need the network
     ("py:class", r"germane\..*\.(F|T|Function)"),  # type variables
-    ("py:class", r"germane\.settings\.(types|rules|channels|maintenance|archive)\..*"),  # described in settings.md
+    (
+        "py:class",
+        r"germane\.settings\.(types|rules|channels|sinks|maintenance|archive)\..*",
+    ),  # described in settings.md
     ("py:class", r"germane\.testing\.judge_server\.JudgeReply"),  # an alias of a union of built-in types
 ]
 

@@ -27,7 +27,7 @@ def test_the_benchmark_requests_and_measures_every_page(
         assert f"sqlite: overview, {window}, p95" in printed
     assert len(re.findall(r"sqlite: /\S*, p95 +\d", printed)) == len(PAGES)
     assert len(re.findall(r"sqlite: /\S*, p95 in one run .* x overview", printed)) == len(ALTERNATED)
-    assert len(sizes) == 2 * (len(PAGES) + 1)  # with many routes, and with many scores
+    assert len(sizes) == 3 * (len(PAGES) + 1)  # with many routes, with many scores, and with twenty routes
     assert max(sizes) <= SIZE_GOAL
     assert min(sizes) > 1
     assert "missed: " in printed or "all goals are met" in printed

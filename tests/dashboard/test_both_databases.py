@@ -72,7 +72,7 @@ def shown(client: TestClient, week: Week, path: str) -> list[str]:
     text = response.text
     for name, id_ in ids.items():
         text = text.replace(id_, name)
-    elements = re.sub('(name="csrf" value=)"[^"]+"', r"\1", text).split("<")
+    elements = re.sub('(name="(?:csrf|wave)" value=)"[^"]+"', r"\1", text).split("<")
     return sorted(elements) if path.startswith(UNORDERED) else elements
 
 

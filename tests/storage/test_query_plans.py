@@ -413,6 +413,10 @@ def record_statements(store: TrackingStore, work: Callable[[], None]) -> dict[st
     return {shape: found for shape, found in statements.items() if re.match("SELECT|UPDATE|DELETE|WITH", shape)}
 
 
+FORGETTING = ("SELECT exchange.trace_id \nFROM exchange", "WITH matching AS", "UPDATE label_draw SET state=")
+"""The beginnings of statements that find a person's data. They can be anywhere, so ``germane forget`` reads it all."""
+
+
 def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:
     """Return the steps of SQLite's plan that scan a whole table."""
     plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
@@ -446,7 +450,7 @@ def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any)
             scans[shape] = (sqlite_scans if on_sqlite else postgresql_scans)(connection, statement, parameters)
 
     assert len(statements) >= 20
-    assert {shape: steps for shape, steps in scans.items() if steps} == {}
+    assert {shape: steps for shape, steps in scans.items() if steps and not shape.startswith(FORGETTING)} == {}
 
 
 @pytest.mark.slow

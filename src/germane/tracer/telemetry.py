@@ -262,14 +262,18 @@ def _emit_event(score: Score, exchange: Exchange, context: Context) -> None:
 
 def check_endpoints() -> None:
     """Log, in the background, which signals the OTLP endpoint refuses. Providers of the application are not checked."""
+    if signals := guarded("OTLP endpoint", _private_signals, message=_FAILED):
+        name = "germane-otlp-check"
+        threading.Thread(target=lambda: [*map(is_refused, signals)], name=name, daemon=True).start()
+
+
+def _private_signals() -> list[Signal]:
+    """Return the signals that germane exports with providers of its own. Unknown providers in variables are errors."""
     private: dict[Signal, bool] = {
         "metrics": _has_no_global_provider(),
         "logs": isinstance(get_logger_provider(), ProxyLoggerProvider),
     }
-    signals = [signal for signal, is_private in private.items() if is_private and otlp_endpoint(signal)]
-    if signals:
-        name = "germane-otlp-check"
-        threading.Thread(target=lambda: [*map(is_refused, signals)], name=name, daemon=True).start()
+    return [signal for signal, is_private in private.items() if is_private and otlp_endpoint(signal)]
 
 
 def flush(timeout: float) -> bool:
