@@ -286,3 +286,10 @@ def _all(screen: Any) -> str:
         if not part:
             return b"".join(parts).decode()
         parts.append(part)
+
+
+def test_a_single_score_has_no_interval_and_some_scorers_find_no_refusals(call: Call, store: TrackingStore) -> None:
+    """Both are null in the JSON, as its schema says."""
+    write(store, [0.5], scorer="faithfulness", started_at=datetime.now(UTC))
+    (bucket,) = call("trend", "faithfulness", "--json").content["buckets"]
+    assert (bucket["n"], bucket["interval"], bucket["noncommittal_share"]) == (1, None, None)
