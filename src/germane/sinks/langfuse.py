@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from germane.delivery import DeliveryError
 from germane.settings import LangfuseSettings, resolve_secret
 from germane.sinks.assessment import assessments
-from germane.sinks.client import SinkClient, error_for_status
+from germane.sinks.client import error_for_status
 from germane.sinks.sink import Sink
 from germane.storage import SinkItem
 
@@ -24,14 +24,7 @@ class LangfuseSink(Sink):
 
     batch_size = 50
 
-    def __init__(self, name: str, settings: LangfuseSettings, *, client: SinkClient | None = None) -> None:
-        super().__init__(name, client=client)
-        self._settings = settings
-
-    @property
-    def destination(self) -> str:
-        """The base URL."""
-        return self._settings.url
+    _settings: LangfuseSettings
 
     def headers(self) -> dict[str, str]:
         """Return the header with both keys."""

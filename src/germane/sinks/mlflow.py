@@ -10,7 +10,7 @@ from typing import Any, Final
 from germane.delivery import DeliveryError
 from germane.settings import MLflowSettings, resolve_secret
 from germane.sinks.assessment import Assessment, assessments
-from germane.sinks.client import Reply, SinkClient, error_for_status
+from germane.sinks.client import Reply, error_for_status
 from germane.sinks.sink import MissingSpanError, Sink
 from germane.storage import SinkItem
 
@@ -31,14 +31,7 @@ class MLflowSink(Sink):
 
     batch_size = 50
 
-    def __init__(self, name: str, settings: MLflowSettings, *, client: SinkClient | None = None) -> None:
-        super().__init__(name, client=client)
-        self._settings = settings
-
-    @property
-    def destination(self) -> str:
-        """The base URL."""
-        return self._settings.url
+    _settings: MLflowSettings
 
     def headers(self) -> dict[str, str]:
         """Return the header with the token or the password, if one is configured."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from germane.delivery import DeliveryError
 from germane.settings import PhoenixSettings, resolve_secret
 from germane.sinks.assessment import Assessment, assessments
-from germane.sinks.client import Reply, SinkClient, error_for_status
+from germane.sinks.client import Reply, error_for_status
 from germane.sinks.sink import MissingSpanError, Sink
 from germane.storage import SinkItem
 
@@ -28,14 +28,7 @@ class PhoenixSink(Sink):
     annotation is emptied in the same request, and then deleted.
     """
 
-    def __init__(self, name: str, settings: PhoenixSettings, *, client: SinkClient | None = None) -> None:
-        super().__init__(name, client=client)
-        self._settings = settings
-
-    @property
-    def destination(self) -> str:
-        """The base URL."""
-        return self._settings.url
+    _settings: PhoenixSettings
 
     def headers(self) -> dict[str, str]:
         """Return the header with the API key, if one is configured."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from germane.delivery import DeliveryError
 from germane.errors import SettingsError
@@ -37,8 +37,9 @@ class Sink(ABC):
 
     batch_size: int = 100
 
-    def __init__(self, name: str, *, client: SinkClient | None = None) -> None:
+    def __init__(self, name: str, settings: Any, *, client: SinkClient | None = None) -> None:
         self.name = name
+        self._settings = settings
         self.client = client or SinkClient()
 
     @property
@@ -51,9 +52,9 @@ class Sink(ABC):
         return None
 
     @property
-    @abstractmethod
     def destination(self) -> str:
         """The URL without secrets."""
+        return str(self._settings.url)
 
     @abstractmethod
     def headers(self) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import Final
 from germane.delivery import DeliveryError, signed_headers
 from germane.records import encode
 from germane.settings import WebhookSinkSettings, redact_reference, resolve_secret, resolve_url
-from germane.sinks.client import SinkClient
 from germane.sinks.sink import Sink
 from germane.storage import SinkItem
 
@@ -20,9 +19,7 @@ PAYLOAD_VERSION: Final = 1
 class WebhookSink(Sink):
     """Posts exchanges as JSON. The same exchanges with the same scores have the same ``Idempotency-Key``."""
 
-    def __init__(self, name: str, settings: WebhookSinkSettings, *, client: SinkClient | None = None) -> None:
-        super().__init__(name, client=client)
-        self._settings = settings
+    _settings: WebhookSinkSettings
 
     @property
     def destination(self) -> str:
