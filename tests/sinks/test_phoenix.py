@@ -186,3 +186,9 @@ def test_test_writes_nothing_and_sends_the_key(phoenix: Phoenix, monkeypatch: py
     phoenix.interruptions = [lambda: Answer(404, "Not Found")]
     with pytest.raises(DeliveryError, match="check the URL"):
         asyncio.run(sink_of(phoenix).test())
+
+
+def test_commands_name_the_url_that_scores_are_written_to() -> None:
+    """``germane sinks test`` and ``germane doctor`` show it."""
+    settings = PhoenixSettings(type="phoenix", url="http://phoenix.example:6006")
+    assert PhoenixSink("traces", settings).destination == "http://phoenix.example:6006"
