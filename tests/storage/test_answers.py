@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
@@ -17,7 +18,7 @@ from germane.statistics import Histogram
 from germane.storage import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, SamplingDecision, TrackingStore
 from germane.storage.answers import lowest_scores, search, store_answers
 from germane.storage.answers.filter import SORTS
-from germane.testing import transaction
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -237,6 +238,29 @@ def test_large_search_is_limited_to_the_newest_exchanges(
     assert positions_of(failed) == [6, 1]
     assert store.answers.count_matches(AnswerFilter(text="rare")).is_capped
     assert positions_of(pages(store, AnswerFilter())) == [5, 2, 6, 7, 3, 0, 4, 1]  # sorting by lowest is not limited
+
+
+@pytest.mark.parametrize("chosen", [AnswerFilter(below=0.6), AnswerFilter(state="failed"), AnswerFilter(text="rare")])
+def test_a_search_for_ids_reads_no_texts(
+    store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch, chosen: AnswerFilter
+) -> None:
+    """It finds the answers of the search for answers, newest first, page by page."""
+    monkeypatch.setattr(search, "MAX_EXCHANGES_SCANNED", 3)
+    monkeypatch.setattr(search, "MAX_SCORES_SCANNED", 3)
+    results = [*VALUES, *[UnscoredReason.UNPARSABLE] * 5]
+    write(store, make, results, question=lambda place: "rare" if place in {1, 6} else "common")
+    expected = [answer.exchange.id for page in pages(store, chosen, "newest") for answer in page.answers]
+    statements: list[str] = []
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
+
+    ids, after = store.answers.find_ids(chosen, limit=2)
+    while after is not None:
+        page, after = store.answers.find_ids(chosen, after=after, limit=2)
+        ids += page
+
+    assert ids == expected != []
+    read = [statement.partition("FROM")[0] for statement in statements if statement.startswith("SELECT")]
+    assert [columns for columns in read if "answer" in columns or "explanation" in columns] == []
 
 
 def test_the_number_of_matches_is_counted_up_to_a_limit(

@@ -336,6 +336,7 @@ def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
                 chosen, sort=sort, after=page.next_cursor or AnswerCursor(0.1, window["until"], "1"), limit=2
             )
             store.answers.search(AnswerFilter(**part), sort=sort, limit=2)
+        store.answers.find_ids(chosen, limit=2)
         store.answers.count_matches(chosen)
         store.questions.load_question_scores(chosen)
         store.questions.load_question_scores(AnswerFilter(**part))

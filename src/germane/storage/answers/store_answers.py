@@ -27,8 +27,11 @@ from germane.storage.answers.filter import (
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowest_first
 from germane.storage.answers.search import (
     BEGINNING,
+    BRIEF_COLUMNS,
     KEY_COLUMNS,
     SORT_KEYS,
+    Columns,
+    Row,
     build_answers,
     estimate_rows,
     find_newest,
@@ -219,18 +222,17 @@ class AnswerStore(AnswerReader):
             limit: Maximum number of answers per page.
         """
         with self._database.read(snapshot=True) as connection:
-            sort = sort if chosen.state == "scored" else "newest"
-            rows, searched_back_to = find_rows(connection, chosen, sort, after, limit + 1)
-            answers = build_answers(connection, chosen, rows[:limit])
-        cursor = None
-        if len(rows) > limit:
-            last = rows[limit - 1]
-            cursor = AnswerCursor(SORT_KEYS[sort](last), last["started_at"], str(last["id"]))
-        elif searched_back_to is not None and sort == "newest" and not (chosen.labeled and chosen.state == "scored"):
-            # When sorted by time, the next page continues where the search stopped. A label search always scans the
-            # same labels, so it cannot continue.
-            cursor = AnswerCursor(0.0, searched_back_to, "")
+            rows, cursor, searched_back_to = _find_page(connection, chosen, sort, after, limit)
+            answers = build_answers(connection, chosen, rows)
         return AnswerPage(answers=answers, next_cursor=cursor, searched_back_to=searched_back_to)
+
+    def find_ids(
+        self, chosen: AnswerFilter, *, after: AnswerCursor | None = None, limit: int = 10_000
+    ) -> tuple[list[str], AnswerCursor | None]:
+        """Return the exchange ids of one page of answers, newest first, and the cursor of the next page, if any."""
+        with self._database.read(snapshot=True) as connection:
+            rows, cursor, _ = _find_page(connection, chosen, "newest", after, limit, BRIEF_COLUMNS)
+        return [row["exchange_id"] for row in rows], cursor
 
     def count_matches(self, chosen: AnswerFilter) -> MatchCount:
         """Count the answers that match a filter, up to 1,000."""
@@ -298,6 +300,28 @@ class AnswerStore(AnswerReader):
         """Return single scores, oldest first, and whether these are all scores of the window; see ``load_sample``."""
         with self._database.read(snapshot=True) as connection:
             return load_sample(connection, (since, until), scorers, equal)
+
+
+def _find_page(
+    connection: Connection,
+    chosen: AnswerFilter,
+    sort: AnswerSort,
+    after: AnswerCursor | None,
+    limit: int,
+    columns: Columns | None = None,
+) -> tuple[Sequence[Row], AnswerCursor | None, datetime | None]:
+    """Return the rows of a page, the cursor of the next page, and how far back was searched; see ``find_rows``."""
+    sort = sort if chosen.state == "scored" else "newest"
+    rows, searched_back_to = find_rows(connection, chosen, sort, after, limit + 1, columns)
+    cursor = None
+    if len(rows) > limit:
+        last = rows[limit - 1]
+        cursor = AnswerCursor(SORT_KEYS[sort](last), last["started_at"], str(last["id"]))
+    elif searched_back_to is not None and sort == "newest" and not (chosen.labeled and chosen.state == "scored"):
+        # When sorted by time, the next page continues where the search stopped. A label search always scans the same
+        # labels, so it cannot continue.
+        cursor = AnswerCursor(0.0, searched_back_to, "")
+    return rows[:limit], cursor, searched_back_to
 
 
 MAX_SCORES: Final = 4_000

@@ -263,11 +263,8 @@ def _iter_pairs(
         for scorer in scorers:
             after, has_more = None, True
             while has_more:
-                page = store.answers.search(
-                    replace(answer_filter, scorer=scorer), sort="newest", after=after, limit=ANSWERS_PER_TRANSACTION
-                )
-                yield from ((answer.exchange.id, scorer) for answer in page.answers)
-                after = page.next_cursor
+                ids, after = store.answers.find_ids(replace(answer_filter, scorer=scorer), after=after)
+                yield from ((id_, scorer) for id_ in ids)
                 has_more = after is not None
 
 
