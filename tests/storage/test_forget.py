@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from germane.annotation import Feedback
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import PruneResult, SamplingDecision, TrackingStore
-from germane.testing import transaction
+from germane.storage.retention import forget
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -126,6 +128,24 @@ def test_deletion_continues_beyond_the_first_batch(store: TrackingStore, make: M
     store.labels.add_feedback(labels)
 
     assert store.retention.forget(user="u1") == PruneResult(exchanges=650, feedback=450)
+
+
+def test_nobody_waits_for_the_search(sqlite_store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads all exchanges, a few per transaction, and SQLite's write lock is held only to delete those found."""
+    monkeypatch.setattr(forget, "SEARCHED", 3)
+    store, statements = sqlite_store, list[str]()
+    store.exchanges.add([make(number // 2, user=f"u{number % 5}") for number in range(20)])
+
+    def record(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    event.listen(engine_of(store), "before_cursor_execute", record)
+    expected = PruneResult(exchanges=4)
+    assert (store.retention.forget(user="u1", dry_run=True), store.retention.forget(user="u1")) == (expected, expected)
+
+    begun = [statement for statement in statements if statement.startswith("BEGIN") or "exchange.user =" in statement]
+    searches = [before for before, then in pairwise(begun) if "exchange.user =" in then]
+    assert searches == ["BEGIN"] * 6 * 4  # 4 exchanges per transaction, as two have the same time; twice for traces
 
 
 @pytest.mark.parametrize(

@@ -414,8 +414,8 @@ def record_statements(store: TrackingStore, work: Callable[[], None]) -> dict[st
     return {shape: found for shape, found in statements.items() if re.match("SELECT|UPDATE|DELETE|WITH", shape)}
 
 
-FORGETTING = ("SELECT exchange.trace_id \nFROM exchange", "WITH matching AS", "UPDATE label_draw SET state=")
-"""The beginnings of statements that find a person's data. They can be anywhere, so ``germane forget`` reads it all."""
+FORGETTING = "UPDATE label_draw SET state="
+"""The beginning of a statement that opens answers of waves that have no label left. Only few answers are drawn."""
 
 
 def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:

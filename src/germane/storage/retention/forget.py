@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from sqlalchemy import (
     RowMapping,
     Text,
     and_,
+    bindparam,
     case,
     cast,
     delete,
@@ -35,6 +36,7 @@ from germane.storage.archive.reader import ArchivedRange, connect_to_files
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreContext
 from germane.storage.db.conditions import count_rows, following
+from germane.storage.db.engine import Database
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, label_draw, score, scoring_task
@@ -42,10 +44,13 @@ from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
 from germane.storage.retention.archive_lease import hold_archive
 from germane.storage.retention.archiving import DayArchiver, DayBusy, ForgottenRows
 from germane.storage.retention.expire import delete_exchanges, expire_tasks
-from germane.storage.trends.time_ranges import DAY, down
+from germane.storage.trends.time_ranges import DAY, END, down
 
-_START: Final = RowCursor(datetime(1, 1, 1, tzinfo=UTC), "")
-"""A position before any exchange."""
+_BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
+SEARCHED: Final = 10_000
+"""Number of exchanges in which one transaction searches for a data subject's."""
+_AFTER: Final = select(exchange.c.started_at).where(exchange.c.started_at > bindparam("after"))
+_LAST: Final = _AFTER.order_by(exchange.c.started_at).offset(bindparam("others")).limit(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +101,29 @@ class DataSubject:
         return exists(select(1).select_from(pairs).where(pairs.c.key == name, is_equal))
 
 
-def forget_batch(
-    subject: DataSubject,
-    connection: Connection,
-    process: str,
-    _before: datetime,
-    after: RowCursor | None,
-    _now: datetime,
-) -> PruneBatch:
-    """Delete the next batch of a data subject's exchanges, oldest first, including exchanges that are being scored.
+def find_exchanges(database: Database, subject: DataSubject) -> Iterator[Sequence[RowMapping]]:
+    """Yield a data subject's exchanges, from old to new, in groups of at most the number searched per transaction.
 
-    If another transaction has locked a task of one of these exchanges, the next batch starts at the same position.
+    They can be anywhere, so all exchanges are read, but in transactions that only read, for which no writer waits.
     """
-    rows = _load_exchanges(connection, subject, after)
+    at, until = exchange.c.started_at, _BEGINNING
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, at, exchange.c.trace_id)
+    while until < END:
+        after = until
+        with database.read() as connection:
+            until = connection.execute(_LAST, {"after": after, "others": SEARCHED - 1}).scalar() or END
+            query = select(*columns).where(at > after, at <= until, subject.condition(connection.dialect.name))
+            rows = connection.execute(query).mappings().all()
+        yield rows
+
+
+def forget_batch(
+    connection: Connection, process: str, rows: Sequence[RowMapping]
+) -> tuple[PruneResult, Sequence[RowMapping]]:
+    """Delete some of a data subject's exchanges, including exchanges that are being scored.
+
+    Also return the exchanges of which another transaction has locked a task: they are still there, so call this again.
+    """
     # Block sampling and erasure. Tasks are locked later to avoid a deadlock: scoring may hold the lock of a task while
     # it waits for an exchange.
     ids = is_one_of(exchange.c.id, [row["id"] for row in rows], connection.dialect.name)
@@ -121,9 +136,7 @@ def forget_batch(
     expire_tasks(connection, process, tasks)
     moments = {exchange_id: exchanges[exchange_id]["started_at"] for exchange_id in sorted(exchanges.keys() - held)}
     removed = delete_exchanges(connection, moments) + PruneResult(expired=len(tasks))
-    return (
-        PruneBatch(removed, after or _START) if held else PruneBatch(removed, RowCursor.after_batch(rows, "started_at"))
-    )
+    return removed, [exchanges[exchange_id] for exchange_id in sorted(held)]
 
 
 def forget_labels_batch(
@@ -138,34 +151,23 @@ def forget_labels_batch(
     return PruneBatch(PruneResult(feedback=deleted), RowCursor.after_batch(rows, "created_at"))
 
 
-def count_matching(connection: Connection, subject: DataSubject) -> PruneResult:
-    """Return the numbers of rows that :func:`forget_batch` and :func:`forget_labels_batch` would delete."""
-    matching = select(exchange.c.id).where(subject.condition(connection.dialect.name)).cte("matching")
-    ids = select(matching.c.id)
-    of_user = [] if subject.user is None else [feedback.c.user == clean_text(subject.user)]
-    counted = {
-        "exchanges": select(func.count()).select_from(matching),
-        "scores": select(func.count()).where(score.c.exchange_id.in_(ids)),
-        "feedback": select(func.count()).where(or_(feedback.c.exchange_id.in_(ids), *of_user)),
-        "expired": select(func.count()).where(
-            scoring_task.c.exchange_id.in_(ids), scoring_task.c.state.in_(OPEN_STATES)
-        ),
-    }
-    query = select(*(count.scalar_subquery().label(name) for name, count in counted.items()))
-    return PruneResult(**connection.execute(query).mappings().one())
+def count_batch(connection: Connection, user: str | None, rows: Sequence[RowMapping]) -> PruneResult:
+    """Return the numbers of rows that :func:`forget_batch` would delete, without the labels that the user gave."""
+    ids, dialect = [row["id"] for row in rows], connection.dialect.name
+    of = {table: is_one_of(table.c.exchange_id, ids, dialect) for table in (score, feedback, scoring_task)}
+    by_others = [] if user is None else [feedback.c.user.is_distinct_from(clean_text(user))]
+    return PruneResult(
+        exchanges=len(ids),
+        scores=count_rows(connection, score, of[score]),
+        feedback=count_rows(connection, feedback, of[feedback], *by_others),
+        expired=count_rows(connection, scoring_task, of[scoring_task], scoring_task.c.state.in_(OPEN_STATES)),
+    )
 
 
-def load_trace_ids(connection: Connection, subject: DataSubject) -> set[str]:
-    """Return the trace ids of a data subject's exchanges."""
-    query = select(exchange.c.trace_id).where(subject.condition(connection.dialect.name))
-    return set(connection.execute(query).scalars())
-
-
-def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCursor | None) -> list[RowMapping]:
-    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.trace_id)
-    query = select(*columns).where(subject.condition(connection.dialect.name))
-    query = query.where(*following(exchange.c.started_at, exchange.c.id, after))
-    return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)).mappings())
+def count_labels(connection: Connection, user: str) -> PruneResult:
+    """Return the number of labels that :func:`forget_labels_batch` would delete."""
+    given = (feedback.c.created_at > _BEGINNING, feedback.c.user == clean_text(user))  # through the index on times
+    return PruneResult(feedback=count_rows(connection, feedback, *given))
 
 
 def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: bool) -> PruneResult:

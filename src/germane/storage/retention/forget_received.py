@@ -17,7 +17,7 @@ from germane.storage.db.mappers import batched
 from germane.storage.db.tables import delivery, received_span, received_trace
 from germane.storage.ingest.received_spans import delete_unfinished
 from germane.storage.outbox import WAITS
-from germane.storage.retention.forget import DataSubject, load_trace_ids
+from germane.storage.retention.forget import DataSubject, find_exchanges
 
 _FEW: Final = {"yield_per": 100}  # the number of rows in memory at once, which may be large
 _SPANS: Final = (
@@ -46,8 +46,8 @@ def forget_received(context: StoreContext, subject: DataSubject, *, dry_run: boo
     Returns:
         The numbers of deleted traces, and of requests that were changed or deleted.
     """
+    trace_ids = {row["trace_id"] for rows in find_exchanges(context.database, subject) for row in rows}
     with context.database.read() as connection:
-        trace_ids = load_trace_ids(connection, subject)
         for row in connection.execute(_SPANS):
             if _names(subject, read_item(row.payload, is_log=row.is_log)):
                 trace_ids.add(row.trace_id)

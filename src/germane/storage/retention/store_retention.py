@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, PrimaryKeyConstraint, UniqueConstraint, func, select, text
+from sqlalchemy import Connection, PrimaryKeyConstraint, RowMapping, UniqueConstraint, func, select, text
 from sqlalchemy.sql.expression import ColumnElement, FromClause
 
 from germane.errors import UsageError
 from germane.storage.answers.label_draws import forget_person
-from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
+from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.mappers import batched
 from germane.storage.db.tables import metadata
 from germane.storage.ingest.forwarding import delete_old_requests
 from germane.storage.ingest.received_spans import delete_overdue
@@ -159,16 +160,29 @@ class RetentionStore(StoreComponent):
 
         subject = DataSubject(user=user, session=session, attribute=attribute)
         total = forget_received(self._context, subject, dry_run=dry_run)
+        for rows in forget.find_exchanges(self._database, subject):
+            for batch in batched(rows, BATCH_SIZE):
+                total += self._forget_exchanges(batch, user, dry_run=dry_run)
+        if user is not None and dry_run:
+            with self._database.read() as connection:
+                total += forget.count_labels(connection, user)
+        elif user is not None:
+            total += self._walk(_Walk(partial(forget.forget_labels_batch, user)))
+            with self._database.write() as connection:
+                forget_person(connection, user)
+        return total + forget_archived(self._context, subject, dry_run=dry_run)
+
+    def _forget_exchanges(self, rows: Sequence[RowMapping], user: str | None, *, dry_run: bool) -> PruneResult:
         if dry_run:
             with self._database.read() as connection:
-                total += forget.count_matching(connection, subject)
-        else:
-            total += self._walk(_Walk(partial(forget.forget_batch, subject)))
-            if user is not None:
-                total += self._walk(_Walk(partial(forget.forget_labels_batch, user)))
-                with self._database.write() as connection:
-                    forget_person(connection, user)
-        return total + forget_archived(self._context, subject, dry_run=dry_run)
+                return forget.count_batch(connection, user, rows)
+        total = PruneResult()
+        while rows:
+            with self._database.write() as connection:
+                removed, rows = forget.forget_batch(connection, self._context.process, rows)
+            self._database.let_others_write()
+            total += removed
+        return total
 
     def measure_size(self, limit: int | None = None) -> int:
         """Return the size of the rows in bytes, including indexes and excluding free space in the files.
