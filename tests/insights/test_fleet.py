@@ -179,7 +179,7 @@ def test_the_change_of_a_verdict_is_that_of_the_route_it_names() -> None:
 def test_a_chart_writes_no_level_of_another_judge_beside_the_newest() -> None:
     """The difference of the two levels would be that of the judges."""
     parts = [bucket(NOW - 5 * HOUR, 0.8, 30, "f1")], [bucket(NOW - HOUR, 0.5, 30, "f2")]
-    trends = SimpleNamespace(over_time=lambda since, **_: parts[since >= NOW - 2 * HOUR])
+    trends = SimpleNamespace(steps_by_scorer=lambda since, scorer, **_: {scorer: parts[since >= NOW - 2 * HOUR]})
     store: Any = SimpleNamespace(trends=trends)
     place = {"scorer": "answer_relevancy", "service": "shop", "route": "ask"}
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, event, insert
 
 from germane.exchange import Exchange
 from germane.score import Score
@@ -20,15 +20,17 @@ from germane.storage.answers.lowest_scores import (
     STRATEGIES,
     ScoreFilter,
     find_lowest,
+    has_more_scores,
     scan_by_value,
     scan_route,
     scan_small_window,
     scan_window,
 )
-from germane.storage.db.tables import exchange, score
-from germane.testing import transaction
+from germane.storage.db.tables import exchange, rollup_dirty_hour, score
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
+DAY = timedelta(days=1)
 ROUTES, SERVICES, SCORERS, FINGERPRINTS = ("ask", "find"), ("shop", "help"), ("a", "b"), ("f1", "f2")
 LABELS = (None, "relevant", "irrelevant", "noncommittal")
 row_lists = st.lists(
@@ -140,6 +142,24 @@ def test_every_query_strategy_returns_the_same_order_as_a_plain_sort(
         found = find_lowest(connection, score_filter, limit, strategy_lists)
 
     assert [row["id"] for row in found] == sorted_ids(stored_rows, score_filter)[:limit]
+
+
+def test_scores_of_whole_days_are_counted_by_rollups(score_table: ScoreTable) -> None:
+    """The rollups show that a window is large, so that no scores are counted. Other windows are counted."""
+    rows = score_table.write([(0.5, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
+    store, begin = score_table.store, min(row["started_at"] for row in rows)
+    with transaction(store) as connection:
+        connection.execute(insert(rollup_dirty_hour), [{"hour": begin.replace(minute=0)}])
+    store.rollups.update()
+    statements: list[str] = []
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
+    windows = ((None, None), (begin - DAY, begin + DAY), (begin, begin + DAY), (begin - DAY, begin))
+
+    with transaction(store, read_only=True) as connection:
+        found = [[has_more_scores(connection, window, bound) for bound in (59, 60)] for window in windows]
+
+    assert found == [[True, False], [True, False], [True, False], [False, False]]
+    assert sum("OFFSET" in statement for statement in statements) == len(windows) * 2 - 2
 
 
 def test_a_query_strategy_returns_none_if_it_would_be_too_expensive(score_table: ScoreTable) -> None:

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event, update
 
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.answers import store_answers
+from germane.storage.db.tables import exchange, score
 from germane.storage.trends.query import Group
 from germane.storage.trends.summaries import Runs
+from germane.testing import engine_of, transaction
 
 HOUR = timedelta(hours=1)
 SINCE = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -91,6 +94,31 @@ def test_versions_have_steps_of_their_own(store: TrackingStore, write: Write) ->
         totals[step.group] = totals.get(step.group, 0) + step.n
         assert step.mean == pytest.approx({"6": 0.9, "7": 0.5}[str(step.group)])
     assert totals == {"6": 30, "7": 25}
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_steps_of_all_scorers_are_those_of_each_and_cost_no_more_queries(
+    store: TrackingStore, write: Write, *, is_open: bool
+) -> None:
+    """Scorers do not affect each other, whether they have proxy scores or not. Sums of these values are exact."""
+    write(spread(66, hours=6), [0.875, 0.5, 0.625] * 22)
+    with transaction(store) as connection:
+        connection.execute(update(score).values(proxy=score.c.value / 2, sampling_probability=0.5))
+        connection.execute(update(exchange).values(proxy=0.25, proxy_probability=1.0))
+    write(spread(31, hours=3), [0.125] * 31, scorer="s")
+    write([7], [0.3], scorer="t", route="other")
+    window = {"since": SINCE + 2.5 * HOUR, "until": SINCE + 8.5 * HOUR, "bucket": HOUR, "route": "ask"}
+    chosen = {"min_samples": 20, "is_open": is_open, **window}
+    statements: list[str] = []
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
+
+    alone = {scorer: store.trends.over_time(scorer=scorer, histograms=False, **chosen) for scorer in "rs"}
+    count = len(statements)
+    together = store.trends.steps_by_scorer(**chosen)
+
+    assert together == alone
+    assert any("AS sum_vx" in statement for statement in statements[count:])
+    assert 2 * (len(statements) - count) <= count + 1
 
 
 def group(n: int) -> Group:

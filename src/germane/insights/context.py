@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlencode
 
 if TYPE_CHECKING:
@@ -66,8 +66,12 @@ def load_buckets(
     service: str | None,
     route: str | None,
     bucket: timedelta | None = None,
+    **more: Any,
 ) -> list[Bucket]:
-    """Load the scores in the view's window over time. The bucket length defaults to the view's."""
+    """Load the scores in the view's window over time. The bucket length defaults to the view's.
+
+    ``more`` are other arguments of :meth:`~germane.storage.TrendReader.over_time`.
+    """
     return store.trends.over_time(
         scorer=scorer,
         service=service,
@@ -77,6 +81,7 @@ def load_buckets(
         until=view.until,
         timezone=view.zone or UTC,
         histograms=False,
+        **more,
     )
 
 

@@ -28,7 +28,7 @@ from germane.insights.formatting import humanize
 from germane.insights.health import StatusBar
 from germane.insights.labeled_window import LabeledWindow, labeled_band, load_labeled_window
 from germane.insights.last_day import baseline_level, find_active_baseline
-from germane.insights.score_chart import draw_score_chart
+from germane.insights.score_chart import draw_score_chart, load_steps
 from germane.insights.situation import (
     ComparisonPeriod,
     Situation,
@@ -266,13 +266,14 @@ def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsigh
     sample = context.store.answers.sample_scores(
         [line.scorer for line in insight.lines], view.since, view.until, **place
     )
+    split = None if onset is None else Split(at=onset.at, interval=onset.interval, is_worse=True)
     shared: dict[str, Any] = {
         "sample": sample,
-        "split": onset and Split(at=onset.at, interval=onset.interval, is_worse=True),
+        "split": split,
         "markers": chart_markers(insight.alerts, insight.markers, route=insight.route, view=view),
         "root": root,
     }
-    lines = []
+    lines, parts = [], load_steps(context.store, view, split, **place)
     for index, line in enumerate(insight.lines):
         of_line = {**place, "scorer": line.scorer, "service": line.summary.service}
         chart = draw_score_chart(
@@ -284,6 +285,7 @@ def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsigh
             baseline=None if line.baseline is None else line.baseline.mean,
             baseline_name="" if line.baseline is None else line.baseline.name,
             answers=view.link_without_range("/answers", **of_line),
+            steps=[part.get(line.scorer, []) for part in parts],
             labeled=labeled_band(insight.labeled, line.scorer),
             **shared,
         )

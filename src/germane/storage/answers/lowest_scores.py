@@ -23,7 +23,8 @@ from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
 from germane.storage.db.conditions import matching, within
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
-from germane.storage.db.tables import exchange, score
+from germane.storage.db.tables import exchange, rollup, score
+from germane.storage.trends.time_ranges import DAY, down
 
 SMALL_WINDOW = 40_000
 """Maximum number of scores in a window for which the whole window is read."""
@@ -145,12 +146,25 @@ def scan_floor(
     return floor
 
 
-def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Read the whole window if it has few scores; otherwise, return None."""
+def has_more_scores(connection: Connection, window: tuple[datetime | None, datetime | None], bound: int) -> bool:
+    """Return whether a window has more scores than ``bound``, by the rollups of its days or by the time index.
+
+    While scores are being deleted, rollups may still count them.
+    """
+    since, until = window
+    days = within(rollup.c.start, since, None if until is None else down(until, DAY))
+    counted = select(func.sum(rollup.c.n)).where(rollup.c.span == DAY, rollup.c.dimension == "", *days)
+    if (connection.execute(counted).scalar_one() or 0) > bound:
+        return True
     moment = score.c.started_at
     # Count from the oldest score: SQLite needs about half as long again to read an index backward.
-    more = select(moment).where(*chosen.window(moment)).order_by(moment).offset(few).limit(1)
-    if connection.execute(more).first() is not None:
+    more = select(moment).where(*within(moment, *window)).order_by(moment).offset(bound).limit(1)
+    return connection.execute(more).first() is not None
+
+
+def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
+    """Read the whole window if it has few scores; otherwise, return None."""
+    if has_more_scores(connection, (chosen.since, chosen.until), few):
         return None
     return scan_window(connection, chosen, limit)
 

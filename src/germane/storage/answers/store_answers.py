@@ -24,7 +24,7 @@ from germane.storage.answers.filter import (
     MatchCount,
     MatchSummary,
 )
-from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowest_first
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, has_more_scores, lowest_first
 from germane.storage.answers.search import (
     BEGINNING,
     BRIEF_COLUMNS,
@@ -356,8 +356,7 @@ def load_sample(
     A large window is divided into equal parts, and the same number of rows is read from the time index in each. The
     lowest scores of the first scorer are added from the value index. Archived scores are not read.
     """
-    more = select(_MOMENT).where(*within(_MOMENT, *window)).order_by(_MOMENT).offset(MAX_ROWS_READ).limit(1)
-    if connection.execute(more).first() is None:
+    if not has_more_scores(connection, window, MAX_ROWS_READ):
         found = _read(connection, [window], scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
         if len(found) <= MAX_SCORES:
             return sorted(found, key=_BY_TIME), True

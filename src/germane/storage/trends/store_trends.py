@@ -29,12 +29,11 @@ from germane.storage.trends.summaries import (
     RecentMean,
     RouteMean,
     RouteSummary,
-    Runs,
     WindowSummary,
     WindowSums,
     build_buckets,
     coverage_of,
-    merge_groups,
+    merge_buckets,
 )
 from germane.storage.trends.usage import CostBucket, DurationBucket, NewestBuckets
 
@@ -98,14 +97,8 @@ class TrendReader(StoreComponent):
         place = {"service": service or "", "route": route or "", "scorer": scorer}
         if min_samples == 1:
             return build_buckets(groups, counts, proxies, names, place, grid)
-        runs = Runs(groups, min_samples, is_open=is_open)
-        merged = merge_groups(groups, runs.key), runs.merge(counts), runs.merge(proxies)
-        buckets = []
-        for one in build_buckets(*merged, names, place, grid):
-            label = () if one.group is None else (one.group,)
-            last = runs.last[grid.number(one.start), one.fingerprint, *label]
-            buckets.append(replace(one, start=max(since, one.start), end=min(until, grid.start(last + grid.length))))
-        return buckets
+        sums = WindowSums(groups, counts, proxies)
+        return merge_buckets(sums, (since, until), place, grid, min_samples=min_samples, is_open=is_open)
 
     def coverage_over_time(
         self,
@@ -255,6 +248,38 @@ class TrendStore(TrendReader):
             counts = {} if grid.length % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         return build_buckets(groups, counts, proxies, names, {"service": "", "route": "", "scorer": scorer}, grid)
+
+    def steps_by_scorer(
+        self,
+        *,
+        bucket: timedelta,
+        since: datetime,
+        until: datetime,
+        min_samples: int,
+        is_open: bool,
+        scorer: str | None = None,
+        route: str | None = None,
+        service: str | None = None,
+        timezone: tzinfo = UTC,
+    ) -> dict[str, list[Bucket]]:
+        """Return the results of :meth:`over_time` for each scorer that has scores, from the same few queries.
+
+        Histograms are not read.
+        """
+        grid = BucketGrid(_seconds(bucket), timezone)
+        request = _request(since, until, grid, None, scorer=scorer, route=route, service=service)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
+            groups = reading.scores(("scorer", "fingerprint"), histograms=False)
+            counts = {} if grid.length % MINUTE else reading.counts(("scorer",))
+            proxies = reading.proxies(()) if counts and _has_proxies(groups) else {}
+        steps = {}
+        for scorer in sorted({key[1] for key in groups}):
+            own = {(number, judge): group for (number, name, judge), group in groups.items() if name == scorer}
+            seen = {(number,): outcomes for (number, name), outcomes in counts.items() if name == scorer}
+            sums = WindowSums(own, seen, proxies if seen and _has_proxies(own) else {})
+            place = {"service": service or "", "route": route or "", "scorer": scorer}
+            steps[scorer] = merge_buckets(sums, (since, until), place, grid, min_samples=min_samples, is_open=is_open)
+        return steps
 
     def recent_means(self, *, scorer: str, since: datetime, until: datetime) -> list[RecentMean]:
         """Return the means of each route over periods that end at ``until``, of whole hours up to the whole window.

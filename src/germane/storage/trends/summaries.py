@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
@@ -250,6 +250,29 @@ def build_buckets(
     return sorted(
         buckets, key=lambda bucket: (bucket.start, bucket.service or "", bucket.group or "", bucket.fingerprint)
     )
+
+
+def merge_buckets(
+    sums: WindowSums,
+    window: tuple[datetime, datetime],
+    place: Mapping[str, str],
+    grid: BucketGrid,
+    *,
+    min_samples: int,
+    is_open: bool,
+) -> list[Bucket]:
+    """Build buckets like :func:`build_buckets`, after merging neighboring ones until each has ``min_samples`` scores.
+
+    The keys of the sums over scores are the bucket's number, the fingerprint, and the label, if any.
+    """
+    runs = Runs(sums.groups, min_samples, is_open=is_open)
+    merged = merge_groups(sums.groups, runs.key), runs.merge(sums.counts), runs.merge(sums.proxies)
+    buckets = []
+    for one in build_buckets(*merged, (), place, grid):
+        label = () if one.group is None else (one.group,)
+        end = grid.start(runs.last[grid.number(one.start), one.fingerprint, *label] + grid.length)
+        buckets.append(replace(one, start=max(window[0], one.start), end=min(window[1], end)))
+    return buckets
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
