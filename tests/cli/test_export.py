@@ -187,7 +187,7 @@ def test_a_paged_export_contains_every_exchange_exactly_once(store: TrackingStor
     store.exchanges.add(exchanges)
     found, page = list[str](), store.transfer.load_stored(ExportSelection(), limit=3)
     while page:
-        found += [record.exchange_values()["id"] for record in page]
+        found += [record.id for record in page]
         page = store.transfer.load_stored(ExportSelection(), after=page[-1], limit=3)
 
     assert sorted(found) == sorted(exchange.id for exchange in exchanges)

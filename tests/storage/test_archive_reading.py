@@ -49,7 +49,7 @@ def test_filtered_lists_and_exports_contain_rare_archived_answers(
 
     exported, page = [], store.transfer.load_stored(ExportSelection(route="rare"), limit=2)
     while page:
-        exported += [record.exchange_values()["id"] for record in page]
+        exported += [record.id for record in page]
         page = store.transfer.load_stored(ExportSelection(route="rare"), after=page[-1], limit=2)
 
     assert exported == rare

@@ -98,7 +98,7 @@ def test_a_day_whose_archiving_a_migration_interrupts_is_written_again(
     assert store.archive.verify() == {}
     assert store.trends.coverage() == coverage
     moved = store.transfer.load_stored(ExportSelection(), limit=100)
-    assert [one.exchange_values()["id"] for one in moved] == [one.exchange_values()["id"] for one in exported]
+    assert [one.id for one in moved] == [one.id for one in exported]
 
 
 def test_a_damaged_file_of_an_older_revision_is_an_archive_error(sqlite_archived: Copy) -> None:

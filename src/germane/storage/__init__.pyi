@@ -105,6 +105,8 @@ from .sink_items import SINK as SINK
 from .sink_items import sink_queue as sink_queue
 from .store import CalibrationCache as CalibrationCache
 from .store import TrackingStore as TrackingStore
+from .transfer.export import FLAT_COLUMNS as FLAT_COLUMNS
+from .transfer.export import FlatRows as FlatRows
 from .transfer.export import StoredRecord as StoredRecord
 from .transfer.record import is_export_line as is_export_line
 from .transfer.store_transfer import ExportSelection as ExportSelection

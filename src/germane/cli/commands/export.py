@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
-from operator import itemgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
 
@@ -25,25 +23,14 @@ from germane.errors import UsageError
 from germane.installation import install_command
 
 if TYPE_CHECKING:
-    from germane.storage import ExportSelection, StoredRecord, TrackingStore
+    from germane.storage import ExportSelection, FlatRows, StoredRecord, TrackingStore
 
 STDOUT: Final = Path("-")
 PAGE_SIZE: Final = 500
 """Maximum number of exchanges to hold in memory. Each may take several hundred kilobytes."""
-EXCHANGE_COLUMNS: Final = (
-    "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
-    "answer", "contexts", "status",
-)  # fmt: skip
-TASK_COLUMNS: Final = ("scorer", "fingerprint", "state", "reason")
-SCORE_COLUMNS: Final = ("value", "label", "explanation", "judge", "cost", "scored_at")
-COLUMNS: Final = (*EXCHANGE_COLUMNS, *TASK_COLUMNS, *SCORE_COLUMNS, "weight")
 NUMBER_COLUMNS: Final = {"duration", "value", "cost", "weight"}
 TIME_COLUMNS: Final = {"started_at", "scored_at"}
 _FORMATS: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
-FlatRows = tuple[Sequence[Any], Sequence[Sequence[Any]]]
-"""The values of an exchange for ``EXCHANGE_COLUMNS``, and those of each of its rows for the other columns."""
-_OF_EXCHANGE: Final = itemgetter(*EXCHANGE_COLUMNS)
-_OF_TASK: Final = itemgetter(*TASK_COLUMNS)
 
 
 @click.command("export", cls=Command, shared=(DATABASE,))
@@ -86,7 +73,7 @@ def command(
         else:
             with CsvWriter(target) if format_ == "csv" else ParquetWriter(target) as writer:
                 for page in iter_pages(store, selection):
-                    flat = [flatten(record) for record in page]
+                    flat = [record.flatten() for record in page]
                     writer.write(flat)
                     exchange_count, row_count = (
                         exchange_count + len(page),
@@ -130,19 +117,6 @@ def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[lis
         page = store.transfer.load_stored(selection, after=page[-1], limit=PAGE_SIZE)
 
 
-def flatten(record: StoredRecord) -> FlatRows:
-    """Return one row for each scorer that the exchange was assigned to, scored or not. Times are ISO 8601 strings."""
-    exchange = record.exchange_values()
-    texts = [context["text"] for context in json.loads(exchange["contexts"])]
-    exchange |= {"exchange_id": exchange["id"], "contexts": json.dumps(texts, ensure_ascii=False)}
-    rows = []
-    for task, score in record.tasks_with_scores():
-        probability = score.get("sampling_probability") or exchange["sampling_probability"]
-        weight = 1.0 / probability if probability else None
-        rows.append((*_OF_TASK(task), *map(score.get, SCORE_COLUMNS), weight))
-    return _OF_EXCHANGE(exchange), rows
-
-
 class CsvWriter:
     """Writes CSV in UTF-8. Captured text is escaped, so that spreadsheets do not interpret it as a formula."""
 
@@ -151,7 +125,7 @@ class CsvWriter:
         self._writer = csv.writer(self._text)
 
     def __enter__(self) -> Self:
-        self._writer.writerow(COLUMNS)
+        self._writer.writerow(storage.FLAT_COLUMNS)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -177,7 +151,7 @@ class ParquetWriter:
             raise UsageError(f"Parquet requires pyarrow; run: {install_command('pandas')}") from None
         types = dict.fromkeys(NUMBER_COLUMNS, arrow.float64())
         types |= dict.fromkeys(TIME_COLUMNS, arrow.timestamp("us", tz="UTC"))
-        self._schema = arrow.schema([(name, types.get(name, arrow.string())) for name in COLUMNS])
+        self._schema = arrow.schema([(name, types.get(name, arrow.string())) for name in storage.FLAT_COLUMNS])
         self._table = arrow.Table
         self._writer = parquet.ParquetWriter(target, self._schema)
 
@@ -192,6 +166,6 @@ class ParquetWriter:
         if rows := [(*exchange, *row) for exchange, more in page for row in more]:
             columns = [
                 [value and datetime.fromisoformat(value) for value in values] if name in TIME_COLUMNS else values
-                for name, values in zip(COLUMNS, zip(*rows, strict=True), strict=True)
+                for name, values in zip(storage.FLAT_COLUMNS, zip(*rows, strict=True), strict=True)
             ]
             self._writer.write_table(self._table.from_arrays(columns, schema=self._schema))

@@ -5,12 +5,13 @@ The database formats times as text, because converting them in Python would take
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from json.encoder import encode_basestring
-from typing import Any, Final, cast
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import (
     Boolean,
@@ -27,7 +28,6 @@ from sqlalchemy import (
 
 from germane.storage.archive.dialect import NAME as ARCHIVE
 from germane.storage.db.functions import json_text
-from germane.storage.db.mappers import score_key
 from germane.storage.db.types import Json, UtcDateTime
 from germane.storage.transfer.record import (
     COLUMNS,
@@ -43,27 +43,28 @@ from germane.storage.transfer.record import (
 
 StoredRow = Sequence[Any]
 """Values of ``COLUMNS``, with times as ISO 8601 text in UTC and JSON as text. The exchange's id may follow."""
+FlatRows = tuple[Sequence[Any], Sequence[Sequence[Any]]]
+"""The values of an exchange, and those of each of its rows, which together have the values of ``FLAT_COLUMNS``."""
+_EXCHANGE_COLUMNS: Final = (
+    "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
+    "answer", "contexts", "status",
+)  # fmt: skip
+_TASK_COLUMNS: Final = ("scorer", "fingerprint", "state", "reason")
+_SCORE_COLUMNS: Final = ("value", "label", "explanation", "judge", "cost", "scored_at")
+FLAT_COLUMNS: Final = (*_EXCHANGE_COLUMNS, *_TASK_COLUMNS, *_SCORE_COLUMNS, "weight")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(NamedTuple):
     """The rows of an exchange and its tasks, scores and labels, as the database stores them."""
 
     exchange: StoredRow
-    parts: dict[str, Sequence[StoredRow]]
-    """Rows by part name: ``task``, ``score``, ``feedback`` or ``draw``."""
+    parts: dict[str, list[StoredRow]]
+    """Rows by part name: ``task``, ``score``, ``feedback`` or ``draw``. Parts without rows are missing."""
 
-    def exchange_values(self) -> dict[str, Any]:
-        """Return the exchange as a dict of column names to values."""
-        return dict(zip(NAMES["exchange"], self.exchange, strict=True))
-
-    def tasks_with_scores(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Yield each task, with the fingerprint of its score, and its score, which is empty if there is none."""
-        scores = {score[:2]: score for score in self.parts["score"]}  # by scorer and fingerprint
-        for row in self.parts["task"]:
-            task = dict(zip(NAMES["task"], row, strict=False))
-            scorer, task["fingerprint"] = score_key(task)
-            yield task, dict(zip(NAMES["score"], scores.get((scorer, task["fingerprint"]), ()), strict=False))
+    @property
+    def id(self) -> str:
+        """The id of the exchange."""
+        return cast("str", self.exchange[_ID])
 
     def dump(self) -> str:
         """Encode the record as one line of JSON, which ``parse_line`` reads."""
@@ -73,6 +74,26 @@ class StoredRecord:
                 encode = _ENCODERS[part]
                 parts.append(f'"{name}":[{",".join([encode(*row) for row in rows])}]')
         return escape_unsafe(",".join(parts) + "}")
+
+    def flatten(self) -> FlatRows:
+        """Return one row for each scorer that the exchange was assigned to, scored or not.
+
+        The values of the exchange, which all rows share, are returned separately.
+        """
+        scores = {score[:2]: score for score in self.parts.get("score", ())}  # by scorer and fingerprint
+        sampled = self.exchange[_SAMPLED]
+        rows = []
+        for task in self.parts.get("task", ()):
+            fingerprint = task[_SCORED_AS] or task[_FINGERPRINT]
+            scorer, _, state, reason = _OF_TASK(task)
+            score = scores.get((scorer, fingerprint))
+            probability = (score and score[_SCORE_SAMPLED]) or sampled
+            values = _UNSCORED if score is None else _OF_SCORE(score)
+            weight = 1.0 / probability if probability else None
+            rows.append((scorer, fingerprint, state, reason, *values, weight))
+        *values, contexts, status = _OF_EXCHANGE(self.exchange)
+        texts = [context["text"] for context in json.loads(contexts)]
+        return (*values, _PLAIN.encode(texts), status), rows
 
 
 @cache
@@ -131,6 +152,14 @@ def _piece(column: Column[Any], before: str) -> str:
     return f"'' if {column.name} is None else {key} + ({value})" if column.nullable else f"{key}, {value}"
 
 
+_ID, _SAMPLED = map(NAMES["exchange"].index, ("id", "sampling_probability"))
+_FINGERPRINT, _SCORED_AS = map(NAMES["task"].index, ("fingerprint", "scored_as"))
+_SCORE_SAMPLED: Final = NAMES["score"].index("sampling_probability")
+_OF_EXCHANGE: Final = itemgetter(_ID, *map(NAMES["exchange"].index, _EXCHANGE_COLUMNS[1:]))
+_OF_TASK: Final = itemgetter(*map(NAMES["task"].index, _TASK_COLUMNS))
+_OF_SCORE: Final = itemgetter(*map(NAMES["score"].index, _SCORE_COLUMNS))
+_UNSCORED: Final = (None,) * len(_SCORE_COLUMNS)
+_PLAIN: Final = json.JSONEncoder(ensure_ascii=False)
 _MAX_CACHED: Final = 500
 """Length from which JSON is not cached: a thousand long texts, most of which differ, would fill the memory."""
 _cached_json = lru_cache(maxsize=1024)(canonical_json)

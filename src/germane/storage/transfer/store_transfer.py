@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
@@ -77,7 +76,6 @@ _ORDER: Final = {
 """The order of rows in a file. It depends only on their content, so that exporting a restored database gives the same
 file.
 """
-_ID: Final = NAMES["exchange"].index("id")
 _STARTED_AT: Final = NAMES["exchange"].index("started_at")
 _LABEL_ID: Final = NAMES["feedback"].index("id")
 _CREATED_AT: Final = NAMES["feedback"].index("created_at")
@@ -106,7 +104,7 @@ class TransferStore(StoreComponent):
         """Return the next page ordered by (started_at, id), starting after ``after`` or at the beginning."""
         position = None
         if after is not None:
-            position = RowCursor(datetime.fromisoformat(after.exchange[_STARTED_AT]), after.exchange[_ID])
+            position = RowCursor(*_position(after))
         since = chosen.since if position is None else position.at
         with self._database.read(snapshot=True) as connection:
             page = _load_page(connection, chosen, position, limit)
@@ -120,7 +118,7 @@ class TransferStore(StoreComponent):
                     archived = _load_page(archive, chosen, position, limit)
                     _add_late_labels(connection, archived)
                     page = sorted([*page, *archived], key=_position)[:limit]
-            _add_draws(connection, page, chosen.scorer)
+            _add_parts(connection, "draw", page, chosen.scorer)  # even of archived answers
         return page
 
     def load_other_lines(self, chosen: ExportSelection) -> list[str]:
@@ -277,28 +275,22 @@ def _load_page(
     """Return the next page of the database or the archive."""
     dialect = connection.dialect.name
     exchanges = _fetch(connection, _select_page(select_stored("exchange", dialect), chosen, position, limit))
-    ids = [row[_ID] for row in exchanges]
-    parts = {part: _load_parts(connection, part, ids, chosen.scorer) for part in ("task", "score", "feedback")}
-    for tasks in parts["task"].values():
-        for index, task in enumerate(tasks):
-            if task[_STATE] in OPEN_STATES:
-                tasks[index] = tuple(_released(dict(zip(NAMES["task"], task, strict=False))).values())
-    return [
-        StoredRecord(row, {part: rows.get(exchange_id, ()) for part, rows in parts.items()})
-        for exchange_id, row in zip(ids, exchanges, strict=True)
-    ]
+    records = [StoredRecord(row, {}) for row in exchanges]
+    for part in ("task", "score", "feedback"):
+        _add_parts(connection, part, records, chosen.scorer)
+    return records
 
 
-def _load_parts(
-    connection: Connection, part: str, ids: Sequence[str], scorer: str | None = None
-) -> dict[str, list[StoredRow]]:
-    """Return the rows of a part by exchange. Labels are returned whatever the scorer."""
+def _add_parts(connection: Connection, part: str, records: Sequence[StoredRecord], scorer: str | None = None) -> None:
+    """Add the rows of a part to records. Labels are added whatever the scorer."""
     table, dialect = TABLES[part], connection.dialect.name
-    query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
+    of = {record.id: record.parts for record in records}
+    query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, list(of), dialect))
     if part != "feedback":
         query = query.where(*matching(table, scorer=scorer))
     rows = _fetch(connection, query.order_by(table.c.exchange_id, *_ORDER[part]))
-    return {exchange_id: list(group) for exchange_id, group in groupby(rows, itemgetter(-1))}
+    for row in map(_released, rows) if part == "task" else rows:
+        of[row[-1]].setdefault(part, []).append(row)
 
 
 def _fetch(connection: Connection, query: Select[Any]) -> list[StoredRow]:
@@ -307,7 +299,7 @@ def _fetch(connection: Connection, query: Select[Any]) -> list[StoredRow]:
 
 
 def _position(record: StoredRecord) -> tuple[datetime, str]:
-    return datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]
+    return datetime.fromisoformat(record.exchange[_STARTED_AT]), record.id
 
 
 def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -> None:
@@ -316,18 +308,10 @@ def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -
     def by_time(label: StoredRow) -> tuple[datetime, str]:
         return datetime.fromisoformat(label[_CREATED_AT]), label[_LABEL_ID]
 
-    records = {record.exchange[_ID]: record for record in archived}
-    for exchange_id, late in _load_parts(connection, "feedback", list(records)).items():
-        parts = records[exchange_id].parts
-        labels = {label[_LABEL_ID]: label for label in (*parts["feedback"], *late)}
-        parts["feedback"] = sorted(labels.values(), key=by_time)
-
-
-def _add_draws(connection: Connection, page: Sequence[StoredRecord], scorer: str | None) -> None:
-    """Add the waves in which records were drawn, which are in the database even for archived answers."""
-    records = {record.exchange[_ID]: record for record in page}
-    for exchange_id, draws in _load_parts(connection, "draw", list(records), scorer).items():
-        records[exchange_id].parts["draw"] = draws
+    _add_parts(connection, "feedback", archived)
+    for record in archived:
+        if labels := record.parts.get("feedback"):
+            record.parts["feedback"] = sorted({label[_LABEL_ID]: label for label in labels}.values(), key=by_time)
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
@@ -342,14 +326,17 @@ def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor |
     return query.order_by(exchange.c.started_at, exchange.c.id).limit(limit)
 
 
-def _released(task: Row) -> Row:
+def _released(row: StoredRow) -> StoredRow:
     """Return a task for export: without a lease, and as done if it is queued for rescoring."""
-    if task["scored_as"] and task["state"] in OPEN_STATES:
-        return {**task, "state": "done", "reason": None, "error": None, "due_at": None}
-    if task["state"] != "running":
-        return task
-    claims = max(0, task["claims"] - 1)
-    return {**task, "state": "pending", "due_at": task["first_pending_at"], "claims": claims}
+    if row[_STATE] not in OPEN_STATES:
+        return row
+    task = dict(zip(NAMES["task"], row, strict=False))
+    if task["scored_as"]:
+        task |= {"state": "done", "reason": None, "error": None, "due_at": None}
+    elif task["state"] == "running":
+        claims = max(0, task["claims"] - 1)
+        task |= {"state": "pending", "due_at": task["first_pending_at"], "claims": claims}
+    return (*task.values(), row[-1])
 
 
 def _scores_of(task: Row, record: ExchangeRecord, stored: RowMapping) -> list[Row]:
