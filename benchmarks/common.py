@@ -60,9 +60,19 @@ def judge(latency: float = 0.2, embedding_latency: float = 0.05) -> Iterator[str
 
 def judge_requests(url: str) -> dict[str, int]:
     """Return the numbers of ``chat`` and ``embedding`` requests that the judge received."""
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/counts") as reply:
-        found: dict[str, int] = json.load(reply)
-        return found
+    found: dict[str, int] = _judge_state(url, "/counts")
+    return found
+
+
+def latest_requests(url: str) -> list[dict[str, Any]]:
+    """Return the bodies of the latest chat requests that the judge received; at most 20."""
+    found: list[dict[str, Any]] = _judge_state(url, "/latest")
+    return found
+
+
+def _judge_state(url: str, path: str) -> Any:
+    with urllib.request.urlopen(url.removesuffix("/v1") + path) as reply:
+        return json.load(reply)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A judge and embedder with fixed latency and little CPU use: python benchmarks/servers/quick_judge.py 0.2 0.05.
 
-The first line of output is its URL; it serves until killed. GET /counts returns the number of requests.
+The first line of output is its URL; it serves until killed. GET /counts returns the number of requests, GET /latest the
+latest chat requests. A request with a JSON schema gets an object that is valid under it, with sentences of the prompt.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ import json
 import random
 import struct
 import sys
+from collections import deque
 from typing import Any, cast
+
+from germane.scorers import schema_instance
+from germane.testing import JudgeRequest
 
 DIMENSION = 1536
 POOL = 256
@@ -25,6 +30,8 @@ class Judge:
     def __init__(self, chat: float, embedding: float) -> None:
         self.latency = {"chat": chat, "embedding": embedding}
         self.counts = {"chat": 0, "embedding": 0}
+        self.latest: deque[dict[str, Any]] = deque(maxlen=20)
+        """The latest chat requests."""
         numbers = random.Random(0)
         rows = [[numbers.gauss(0, 1) for _ in range(DIMENSION)] for _ in range(POOL)]
         self.floats = [json.dumps([round(number, 7) for number in row]) for row in rows]
@@ -35,15 +42,22 @@ class Judge:
         return ("embedding", self._embed(body)) if path.endswith("/embeddings") else ("chat", self._chat(body))
 
     def _chat(self, body: dict[str, Any]) -> bytes:
+        self.latest.append(body)
+        request = JudgeRequest("", body, {})
         mark = hashlib.blake2b(body["messages"][-1]["content"].encode(), digest_size=4).hexdigest()
+        contents = [f"What does part {place} of the answer {mark} say?" for place in range(request.n)]
+        if request.schema is not None and not request.asks_for_questions:
+            sentences = (request.section("context") or request.answer).split(". ")
+            reply = schema_instance(request.schema, text=lambda number: sentences[number % len(sentences)])
+            contents = [json.dumps(reply)] * request.n
         choices = [
             {
                 "index": place,
-                "message": {"role": "assistant", "content": f"What does part {place} of the answer {mark} say?"},
+                "message": {"role": "assistant", "content": content},
                 "finish_reason": "stop",
                 "logprobs": None,
             }
-            for place in range(body.get("n") or 1)
+            for place, content in enumerate(contents)
         ]
         usage = {"prompt_tokens": 150, "completion_tokens": 30, "total_tokens": 180}
         said = {"id": mark, "object": "chat.completion", "created": 1, "model": "quick", "choices": choices}
@@ -86,7 +100,8 @@ class Connection(asyncio.Protocol):
     def answer(self, path: str, body: bytes) -> None:
         """Reply after the latency for this kind of request."""
         if not body:
-            self.send(json.dumps(self.judge.counts).encode())
+            found = {"/counts": self.judge.counts, "/latest": list(self.judge.latest)}
+            self.send(json.dumps(found[path]).encode())
             return
         kind, reply = self.judge.reply(path, json.loads(body))
         self.judge.counts[kind] += 1
