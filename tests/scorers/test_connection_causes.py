@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import select
 import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from tests.cases import each
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
+from germane.scorers.judge import client
 from germane.scorers.judge.client import ModelServer, _connection_cause
 from germane.scorers.judge.embedders import OpenAIEmbedder
 from germane.scorers.judge.openai_judge import OpenAIJudge
@@ -74,6 +78,35 @@ def test_a_refused_connection_is_named() -> None:
     error = failure(f"http://127.0.0.1:{port}/v1")
 
     assert str(error) == f"no connection to http://127.0.0.1:{port}/v1/chat/completions: Connection refused"
+
+
+@pytest.mark.compat
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse or accept what exceeds the backlog")
+@each(
+    ("timeout", "reason", "message"),
+    [
+        (60.0, UnscoredReason.JUDGE_UNREACHABLE, "no connection to {url}: Connection timed out"),
+        (0.05, UnscoredReason.JUDGE_TIMEOUT, "no reply from {url} within 0.05 s"),
+    ],
+)
+def test_a_server_that_accepts_no_connection_is_unreachable(
+    timeout: float, reason: UnscoredReason, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request waits at most 5 s for a connection, within the judge's timeout. Then no attempt is left open."""
+    monkeypatch.setattr(client, "MAX_CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, ExitStack() as backlog:
+        address, is_full = server.getsockname(), False
+        while not is_full:
+            connection = backlog.enter_context(socket.socket())
+            connection.setblocking(False)
+            connection.connect_ex(address)
+            is_full = not select.select([], [connection], [], 0.1)[1]
+        url, before = f"http://127.0.0.1:{address[1]}/v1", list(Path("/proc/self/fd").iterdir())
+        error = failure(url, timeout=timeout)
+        after = list(Path("/proc/self/fd").iterdir())
+
+    assert (error.reason, str(error)) == (reason, message.format(url=f"{url}/chat/completions"))
+    assert len(after) == len(before)
 
 
 @each("host", ["judge.invalid", "a.b.invalid", "xn--80ak6aa92e.invalid"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -38,6 +39,8 @@ PLACEHOLDER_API_KEY = "none"
 """The API key sent to servers that do not need one, because the client requires a key."""
 DEFAULT_BASE_URL = "https://api.openai.com"
 """The server that the client connects to by default."""
+MAX_CONNECT_SECONDS = 5.0
+"""Maximum time for opening a connection, in seconds."""
 CONNECTIONS_PER_CLIENT = 4
 MAX_INLINE_BYTES = 64_000
 """Maximum size of a reply to parse on the event loop. Larger replies are parsed in a thread."""
@@ -93,7 +96,7 @@ class ModelServer:
         except (ValueError, http_library().InvalidURL):
             raise SettingsError("setting base_url: invalid URL") from None
         return OpenAIClient(
-            min(5.0, self.timeout),
+            min(MAX_CONNECT_SECONDS, self.timeout),
             api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
             base_url=base_url or f"{DEFAULT_BASE_URL}/v1",  # the client would use OPENAI_BASE_URL even if it is empty
             default_query=query,
@@ -172,8 +175,9 @@ def _connection_cause(error: BaseException) -> tuple[str, str | None]:
         return f"no TLS: {text}", "if the server does not use TLS, start the base URL with http://"
     if isinstance(error, gaierror):
         return f"unknown host: {text}", None
-    # The event loop replaces the text of the operating system.
-    return (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else text), None
+    # The event loop replaces the text of the operating system, and the HTTP library omits it.
+    number = errno.ETIMEDOUT if isinstance(error, TimeoutError) else getattr(error, "errno", None)
+    return (os.strerror(number) if number else text), None
 
 
 class ClientPool:
