@@ -78,10 +78,8 @@ def is_code(text: str) -> bool:
 
 def grams(text: str) -> frozenset[str]:
     """Return the sequences of three letters or digits in a text's words, and its shorter words."""
-    found: set[str] = set()
-    for word in set(_WORD.findall(text[:_MAX_LENGTH].casefold())):
-        found.update(word[start : start + _GRAM] for start in range(max(1, len(word) - _GRAM + 1)))
-    return frozenset(found)
+    words = set(_WORD.findall(text[:_MAX_LENGTH].casefold()))
+    return frozenset({word[start : start + _GRAM] for word in words for start in range(max(1, len(word) - _GRAM + 1))})
 
 
 def share_from(text: str, sources: frozenset[str], known: frozenset[str]) -> float:

@@ -75,6 +75,12 @@ def test_words_are_recognized_in_every_script(text: str, found: list[str]) -> No
     assert split_words(text) == found
 
 
+@given(st.text())
+def test_words_do_not_depend_on_those_in_other_scripts(text: str) -> None:
+    """A text without scripts that have no spaces is split in a faster way, into the same words."""
+    assert split_words(f"{text} \u5317") == [*split_words(text), "\u5317"]
+
+
 # Coverage
 
 

@@ -24,7 +24,9 @@ _MARKS = (
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 _WORD = re.compile(rf"[{_UNSPACED}{_MARKS}]*[{_UNSPACED}][{_UNSPACED}{_MARKS}]*|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
-_STARTS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_SPACED_WORD = re.compile(rf"[\w{_MARKS}]+")
+"""The same for texts without letters of the other scripts, several times as fast."""
+_UNSPACED_CHARACTER = re.compile(rf"[{_UNSPACED}]")
 
 
 def is_blank(text: str) -> bool:
@@ -68,10 +70,13 @@ def shorten(text: str, limit: int) -> str:
 
 def split_words(text: str) -> list[str]:
     """Return a text's words in order, in lowercase; in scripts without spaces, each pair of adjacent letters."""
+    text = unicodedata.normalize("NFKC", text).lower()
+    if not _UNSPACED_CHARACTER.search(text):
+        return _SPACED_WORD.findall(text)
     words: list[str] = []
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", text).lower()):
+    for match in _WORD.finditer(text):
         run = match[0]
-        if _STARTS_UNSPACED.match(run):
+        if _UNSPACED_CHARACTER.match(run):
             words += [run[start : start + 2] for start in range(max(1, len(run) - 1))]
         else:
             words.append(run)

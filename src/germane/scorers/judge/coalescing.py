@@ -74,7 +74,7 @@ class CoalescingJudge:
             self.meter.record_reply(reply)
             return reply
 
-        key = (tuple(messages), json.dumps({**DEFAULT_JUDGE_OPTIONS, **options}, sort_keys=True))
+        key = (tuple(messages), json.dumps({**DEFAULT_JUDGE_OPTIONS, **options}))
         request = self._join(key, send)
         reply: Reply = await self._wait(key, request)
         if not request.is_paid:

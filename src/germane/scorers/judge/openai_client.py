@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import openai
+from openai._models import FinalRequestOptions
 
 from germane.retry_after import parse_retry_after
 from germane.scorers.judge.http_client import CONNECTION_ERRORS, build_http_client, http_library
@@ -42,14 +43,14 @@ class OpenAIClient(openai.AsyncOpenAI):
         self._http = build_http_client(str(self.base_url))
         self._built: dict[str, Any] = {}
 
-    async def request(self, cast_to: Any, options: Any, **_: Any) -> Any:  # noqa: ARG002 - of the base class
+    async def post(self, path: str, *, body: Any, **_: Any) -> Any:  # type: ignore[override]  # returns the response
         """Send a request with a JSON body, and return the reply.
 
         Raises:
             APIStatusError: the reply's HTTP status is not 2xx.
         """
-        url, headers, extensions = self._built.get(options.url) or await self._build(options)
-        content = json.dumps(options.json_data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        url, headers, extensions = self._built.get(path) or await self._build(path, body)
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         headers = [*headers, (b"Content-Length", b"%d" % len(content))]
         stream = httpx2.ByteStream(content)
         for left in range(self.max_retries, -1, -1):
@@ -67,6 +68,7 @@ class OpenAIClient(openai.AsyncOpenAI):
                 is_long = (parse_retry_after(received) or 0.0) > MAX_PAUSE
                 if not left or is_long or not self._should_retry(response):
                     raise self._make_status_error_from_response(response)
+            options = FinalRequestOptions.construct(method="post", url=path)
             await asyncio.sleep(self._calculate_retry_timeout(left, options, received))
         raise AssertionError("unreachable")
 
@@ -74,9 +76,9 @@ class OpenAIClient(openai.AsyncOpenAI):
         """Close the connections."""
         await self._http.aclose()
 
-    async def _build(self, options: Any) -> tuple[httpx2.URL, list[tuple[bytes, bytes]], Any]:
+    async def _build(self, path: str, body: Any) -> tuple[httpx2.URL, list[tuple[bytes, bytes]], Any]:
         """Return a request's URL and headers, without a key that would mark later ones as its repetitions."""
-        built = (await super().request(http_library().Response, options)).request
+        built = (await super().post(path, body=body, cast_to=http_library().Response)).request
         headers = [(name, value) for name, value in built.headers.raw if not _OMITTED_HEADERS.search(name.lower())]
-        self._built[options.url] = parts = (httpx2.URL(str(built.url)), headers, built.extensions)
+        self._built[path] = parts = (httpx2.URL(str(built.url)), headers, built.extensions)
         return parts

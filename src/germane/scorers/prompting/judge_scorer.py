@@ -115,13 +115,14 @@ def require_judgment(members: Any, shown: Mapping[str, str], prose: Collection[s
     Raises:
         UnreadableReply: a text does not meet these conditions; ``judge_refused`` if it is a refusal.
     """
+    groups = list(_text_groups(members, prose))
     texts = tuple(text for name, text in shown.items() if name != "fence")
-    words = f" {' '.join(split_words(' '.join(texts)))} "
+    words = f" {' '.join(split_words(' '.join(texts)))} " if groups else ""
 
     def is_quoted(text: str) -> bool:
         return f" {' '.join(split_words(text)[:_QUOTED_WORDS])} " in words
 
-    for name, group in _text_groups(members, prose):
+    for name, group in groups:
         stated = [text for text in group if not _says_nothing(text)]
         original = [text for text in stated if not is_quoted(text)]
         for text in original:

@@ -162,7 +162,7 @@ def remove_question_echo(answer: str, question: str) -> str:
     A repetition contains all words of the question in order; case and punctuation may differ. Paraphrases are kept. The
     running time is proportional to the sum of the lengths of the texts, not to their product.
     """
-    question_words = [match[0].casefold() for match in _WORD.finditer(question)]
+    question_words = [word.casefold() for word in _WORD.findall(question)]
     if len(question_words) < MIN_ECHO_WORDS:
         return answer
     # A cheap check that avoids splitting most long answers into words.

@@ -41,6 +41,8 @@ _INTRODUCTION = re.compile(
 )
 _MAX_UNMARKED = 1_000
 """Maximum number of characters of a question without a mark."""
+_START = 100
+"""Number of characters of an answer that usually show that a text has other content."""
 _MIN_SHARED = 0.5
 """Minimum share of a question without a mark that comes from the question asked."""
 _MIN_REPEATED = 0.7
@@ -69,7 +71,7 @@ class GeneratedQuestion:
     @cached_property
     def is_usable(self) -> bool:
         """Whether the text is a complete question, contains letters, and has no problem."""
-        if not has_letters(self.text) or self.problem or _content(self.text) == _content(self.answer):
+        if not has_letters(self.text) or self.problem or self._repeats_answer:
             return False
         if asks(self.text.rstrip(_QUOTES + ").!")):
             return True
@@ -79,6 +81,11 @@ class GeneratedQuestion:
         if QUESTION_WITHOUT_MARK.search(self.text) or (not is_statement and QUESTION_WORD.match(self.text)):
             return True
         return self._repeats_what_was_asked(_MIN_REPEATED if is_statement else _MIN_SHARED)
+
+    @property
+    def _repeats_answer(self) -> bool:
+        own, start = _content(self.text), self.answer[:_START].rpartition(" ")[0]
+        return _content(start) <= own and own == _content(self.answer)
 
     def _repeats_what_was_asked(self, minimum: float) -> bool:
         """Return whether a text has the content of the question, in any language and form, rather than that of the

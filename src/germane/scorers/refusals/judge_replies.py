@@ -178,10 +178,10 @@ def is_reason(text: str, *shown: str) -> bool:
     normalized, texts = _normalized(text), _shown_texts(*shown)
     words = [word for word, kind in _pieces(normalized) if kind == "word"]
     return (
-        not texts.subjects
+        _CODE.fullmatch(normalized) is not None
+        or not texts.subjects
         or texts.is_subject_of(normalized)
         or _EVALUATION.search(normalized)
-        or _CODE.fullmatch(normalized) is not None
         or (len(words) > 1 and any(word in _COMMON_WORDS or word in _FUNCTION_WORDS for word in words))
         or not any("LATIN" in unicodedata.name(word[0], "") for word in words)
     )
