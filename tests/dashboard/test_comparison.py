@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -62,9 +63,14 @@ def write(store: TrackingStore, scores: Mapping[str, list[float]], fingerprint: 
             **fields,
         )
         made.append(exchange)
+    write_scores(store, made, [value for _, value in values], fingerprint)
+
+
+def write_scores(store: TrackingStore, made: Sequence[Exchange], values: Sequence[float], fingerprint: str) -> None:
+    """Write exchanges with their scores."""
     store.exchanges.add(made)
     store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in made], {RELEVANCY: fingerprint})
-    by_id = {one.id: value for one, (_, value) in zip(made, values, strict=True)}
+    by_id = {one.id: value for one, value in zip(made, values, strict=True)}
     claims = store.queue.claim_tasks(OWNER, {RELEVANCY: fingerprint}, limit=1000, lease=LEASE)
     results = [
         (
@@ -157,6 +163,41 @@ def test_versions_that_began_at_different_times_are_compared_without_a_remark(st
 
     assert insight.verdict.state == "worse"
     assert insight.context is None
+
+
+VERSIONS_BY_HOUR: Mapping[str, tuple[bool, list[tuple[int, str, str, int]]]] = {
+    "together": (True, [(30, "2", "b", 30), (33, "2", "b", 30)]),
+    "an hour later": (False, [(30, "2", "a", 30), (31, "2", "b", 30)]),
+    "in other hours of the same day": (False, [(30, "2", "b", 10), (33, "2", "a", 25), (35, "1", "b", 25)]),
+    "four in five": (False, [(30, "2", "b", 24), (30, "2", "a", 6)]),
+}
+"""For each service, whether prompt version 2 and model b began together, and its answers after those of version 1 and
+model a: the hour, the version, the model and the number."""
+
+
+def test_versions_began_together_if_they_share_the_first_hour_and_most_answers_of_each_hour(
+    store: TrackingStore,
+) -> None:
+    """Answers on the same day do not suffice."""
+    start = (NOW - timedelta(days=3)).replace(hour=0, minute=0)
+    made = []
+    for service, (_, groups) in VERSIONS_BY_HOUR.items():
+        for hour, version, model, count in [(0, "1", "a", 30), *groups]:
+            for number in range(count):
+                id_ = new_exchange_id()
+                moment = start + timedelta(hours=hour, minutes=number)
+                exchange = Exchange(
+                    id=id_, trace_id=id_, span_id=id_[:16], service=service, route="ask", question="Why?", answer="So.",
+                    started_at=moment, sampling_key=sampling_key_for(id_), prompt_version=version, model=model,
+                )  # fmt: skip
+                made.append(exchange)
+    write_scores(store, made, [0.9, 0.8] * (len(made) // 2), "f1")
+    found = {}
+    for service in VERSIONS_BY_HOUR:
+        context = compare(store, replace(WEEK, service=service), by="prompt_version").context
+        found[service] = context is not None and context.began_together == {"prompt_version": "2", "model": "b"}
+
+    assert found == {service: expected for service, (expected, _) in VERSIONS_BY_HOUR.items()}
 
 
 def test_two_halves_of_the_data_are_compared_if_there_is_no_earlier_period(store: TrackingStore) -> None:

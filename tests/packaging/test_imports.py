@@ -76,6 +76,15 @@ def test_serving_pages_loads_no_scoring_libraries() -> None:
     assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()
 
 
+@pytest.mark.slow
+def test_measuring_the_size_of_a_database_loads_no_orm(migrated_url: str) -> None:
+    """The models of the tables, which only migrations need, would add 12 MB to the memory of ``germane serve``."""
+    begin = f"from germane.storage import TrackingStore; TrackingStore({migrated_url!r}).retention.measure_size(); "
+    loaded = run(begin + "import json, sys; print(json.dumps(list(sys.modules)))")
+
+    assert {"sqlmodel", "sqlalchemy.orm"} & set(loaded) == set()
+
+
 def test_dunder_all_of_germane_lists_exactly_its_public_names() -> None:
     """``germane.__all__`` is sorted and complete, and contains no undefined names."""
     tools = {"annotations", *typing.__all__}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from tests.storage.test_answers import VALUES, Make, write
 from tests.storage.test_query_plans import record_statements
 
@@ -12,7 +13,7 @@ from germane.annotation import Feedback
 from germane.score import UnscoredReason
 from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import lowest_scores, search
-from germane.testing import transaction
+from germane.testing import engine_of, transaction
 
 
 def test_rare_filter_values_skip_the_fast_lookup(store: TrackingStore, make: Make) -> None:
@@ -40,6 +41,25 @@ def test_search_by_label_returns_no_page_beyond_the_scan_limit(
     page = store.answers.search(AnswerFilter(labeled=True), sort="newest")
 
     assert (page.next_cursor, page.searched_back_to) == (None, clock.now)
+
+
+def test_a_search_for_failed_answers_runs_as_many_statements_for_hundreds_as_for_two(
+    store: TrackingStore, make: Make
+) -> None:
+    """The list of failed answers and the worker page look up all of them at once."""
+    many, two = UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE
+    made = write(store, make, [two, two, *[many] * 600])
+    statements: list[str] = []
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
+    counts, newest = [], []
+    for reason in (two, many):
+        statements.clear()
+        page = store.answers.search(AnswerFilter(state="failed", reason=reason), sort="newest", limit=1)
+        counts.append(len(statements))
+        newest += [answer.exchange.id for answer in page.answers]
+
+    assert newest == [made[1].id, made[-1].id]
+    assert counts[0] == counts[1]
 
 
 def test_search_by_reason_looks_up_tasks_by_exchange(

@@ -61,15 +61,12 @@ def group_questions(
     The scores are newest first, and all of one scorer, fingerprint and service. The route is None if there may be
     several. Questions of one side are omitted, except for the ``wanted`` one.
     """
-    groups: dict[str, tuple[list[QuestionScore], list[QuestionScore]]] = {}
-    for index, side in enumerate((old, new)):
-        for score in side.scores:
-            if (key := score.question_key) is not None:
-                groups.setdefault(key, ([], []))[index].append(score)
+    first, second = _by_question(old), _by_question(new)
     lines, changes = [], []
-    for key, answers in groups.items():
-        if key != wanted and not all(answers):
+    for key in {**first, **second}:
+        if key != wanted and not (key in first and key in second):
             continue
+        answers = first.get(key, []), second.get(key, [])
         totals = []
         for side_scores in answers:
             total = RunningSums()
@@ -105,3 +102,11 @@ def group_questions(
         changes.append(change)
     marked = mark_significant_drops(lines, 0.0)
     return [replace(change, comparison=line) for change, line in zip(changes, marked, strict=True)]
+
+
+def _by_question(side: QuestionScores) -> dict[str, list[QuestionScore]]:
+    groups: dict[str, list[QuestionScore]] = {}
+    for score in side.scores:
+        if (key := score.question_key) is not None:
+            groups.setdefault(key, []).append(score)
+    return groups

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from germane import alerting
 from germane.insights.context import InsightContext, ViewParams
@@ -16,12 +17,13 @@ from germane.insights.situation import (
     onset_comparison_path,
 )
 from germane.settings import SCORE_RULES
-from germane.storage import Bucket
+from germane.storage import TrackingStore
 
 OTHER_DIMENSION: Final = {"model": "prompt_version", "prompt_version": "model"}
 SAME_SPLIT: Final = 0.9
 """Two versions with at least this share of their answers in common hours are almost the same split."""
 _HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +57,12 @@ def explain_versions(
     ``by`` is ``model`` or ``prompt_version``. The route is the compared one or the one that moved most, or None for the
     service as a whole.
     """
-    hours = {
-        dimension: context.store.trends.over_time(
-            scorer=scorer, service=service, by=dimension, bucket=_HOUR, since=view.since, until=view.until,
-            histograms=False,
-        )
-        for dimension in (by, OTHER_DIMENSION[by])
-    }  # fmt: skip
-    began = _began(hours[by], new)
+    usage = _LabelUsage(context.store, scorer, service, view.since, view.until)
+    began = usage.find_start(by, new)
     if began is None:
         return None
-    others = sorted({bucket.group for bucket in hours[OTHER_DIMENSION[by]] if bucket.group})
-    same = next((label for label in others if _is_same(hours, by, new, label)), None)
+    other = OTHER_DIMENSION[by]
+    same = next((label for label in usage.labels(other) if usage.is_same_split(by, new, other, label)), None)
     drop = _later_drop(context, view, began, scorer, service, route)
     if same is None and drop is None:
         return None
@@ -97,25 +93,42 @@ def _later_drop(
     return LaterDrop(onset=onset, route=on, deploy=deploy and deploy.words, path=path)
 
 
-def _began(buckets: Sequence[Bucket], label: str) -> datetime | None:
-    """Return the first hour in which a label was used, or None if it was in use from the start."""
-    first = min((bucket.start for bucket in buckets if bucket.group == label), default=None)
-    return None if first is None or first <= min(bucket.start for bucket in buckets) else first
+class _LabelUsage:
+    """The numbers of answers by label. Hours are read only where days do not suffice."""
+
+    def __init__(self, store: TrackingStore, scorer: str, service: str, since: datetime, until: datetime) -> None:
+        self._load = partial(store.trends.counts_by_label, scorer=scorer, service=service)
+        self._since, self._until = since, until
+        window: dict[str, Any] = {"bucket": _DAY, "since": since, "until": until}
+        self._days = {dimension: self._load(by=dimension, **window) for dimension in OTHER_DIMENSION}
+
+    def labels(self, by: str) -> list[str]:
+        """Return the labels of a dimension, apart from that of answers without a value."""
+        return sorted(filter(None, self._days[by]))
+
+    def find_start(self, by: str, label: str) -> datetime | None:
+        """Return the first hour in which a label was used, or None if it was in use from the start."""
+        days = self._days[by]
+        if label not in days:
+            return None
+        day = min(days[label])
+        hours = self._load(by=by, bucket=_HOUR, since=max(self._since, day), until=min(self._until, day + _DAY))
+        start = min(hours[label])
+        is_first_day = day == min(map(min, days.values()))
+        return None if is_first_day and start == min(map(min, hours.values())) else start
+
+    def is_same_split(self, by: str, label: str, other: str, other_label: str) -> bool:
+        """Return whether a label of each dimension began in the same hour, and has almost the same answers per hour."""
+        counts, others = self._days[by][label], self._days[other][other_label]
+        if min(counts) != min(others) or not _is_same(counts, others):
+            return False
+        start = self.find_start(by, label)
+        if start is None or start != self.find_start(other, other_label):
+            return False
+        hours: dict[str, Any] = {"bucket": _HOUR, "since": max(self._since, start), "until": self._until}
+        return _is_same(self._load(by=by, **hours)[label], self._load(by=other, **hours)[other_label])
 
 
-def _is_same(hours: dict[str, list[Bucket]], by: str, label: str, other: str) -> bool:
-    """Return whether a label of each dimension began in the same hour, and has almost the same answers per hour."""
-    dimension = OTHER_DIMENSION[by]
-    if _began(hours[by], label) != _began(hours[dimension], other):
-        return False
-    counts, others = _counts(hours[by], label), _counts(hours[dimension], other)
+def _is_same(counts: Mapping[datetime, int], others: Mapping[datetime, int]) -> bool:
     common = sum(min(count, others.get(start, 0)) for start, count in counts.items())
     return common >= SAME_SPLIT * max(sum(counts.values()), sum(others.values()))
-
-
-def _counts(buckets: Iterable[Bucket], label: str) -> dict[datetime, int]:
-    counts: dict[datetime, int] = {}
-    for bucket in buckets:
-        if bucket.group == label:
-            counts[bucket.start] = counts.get(bucket.start, 0) + bucket.n
-    return counts

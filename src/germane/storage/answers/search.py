@@ -22,7 +22,8 @@ from germane.storage.answers.filter import Answer, AnswerCursor, AnswerFilter, A
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast, scan_floor
 from germane.storage.answers.questions import load_question_keys, question_key
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
-from germane.storage.db.functions import Unindexed
+from germane.storage.db.conditions import matching
+from germane.storage.db.functions import Unindexed, is_one_of
 from germane.storage.db.mappers import SCORES, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.trends.dimensions import MAX_LABEL_LENGTH, label_expression
@@ -53,6 +54,7 @@ BRIEF_COLUMNS: Final[Columns] = tuple(
 """The columns for means. The others contain long texts."""
 KEY_COLUMNS: Final[Columns] = (score.c.id, score.c.started_at)
 """The columns for counts, which are in an index."""
+_UNSCORED_COLUMNS: Final[Columns] = (exchange.c.id, exchange.c.id.label("exchange_id"), exchange.c.started_at)
 SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
@@ -277,8 +279,9 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
             tasks_in_state.append(scoring_task.c.reason == chosen.reason)
         first = select(scoring_task.c.state).where(*tasks_in_state).limit(MAX_EXCHANGES_SCANNED + 1).subquery("first")
         if connection.execute(select(func.count()).select_from(first)).scalar_one() <= MAX_EXCHANGES_SCANNED:
-            tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*tasks_in_state))
-            ids = [task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}]
+            of_scorer = matching(scoring_task, scorer=chosen.scorer)
+            tasks = select(scoring_task.c.exchange_id).where(*tasks_in_state, *of_scorer)
+            ids = connection.execute(tasks).scalars().all()
             return _fetch_by_id(connection, chosen, ids, conditions, limit), None
     indexed = _window_conditions(replace(chosen, service=None))
     if after is not None:
@@ -311,13 +314,15 @@ def _fetch_by_id(
     ids: Iterable[str],
     conditions: Sequence[ColumnElement[bool]],
     limit: int,
-) -> list[Row]:
+) -> Sequence[Row]:
     """Return the newest of the given exchanges that match the conditions."""
-    inside = [*_window_conditions(chosen, by_id=True), *conditions]
-    rows: list[Row] = []
-    for batch in batched(sorted(set(ids))):
-        rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(batch)], limit)
-    return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit]
+    inside = _window_conditions(chosen, by_id=True)
+    given = list(dict.fromkeys(ids))
+    is_given = is_one_of(exchange.c.id, given, connection.dialect.name)
+    # The limit keeps databases from looking for the ids among the newest exchanges, of which most are others.
+    first = select(*_UNSCORED_COLUMNS).where(is_given, *inside, *conditions).limit(len(given)).subquery("first")
+    newest = select(first).order_by(first.c.started_at.desc(), first.c.id.desc()).limit(limit)
+    return connection.execute(newest).mappings().all()
 
 
 def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[ColumnElement[bool]]:
@@ -330,7 +335,7 @@ def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[Col
 
 
 def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Row]:
-    query = select(exchange.c.id, exchange.c.id.label("exchange_id"), exchange.c.started_at).where(*conditions)
+    query = select(*_UNSCORED_COLUMNS).where(*conditions)
     query = query.order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
     return connection.execute(query).mappings().all()
 

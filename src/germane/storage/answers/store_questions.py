@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -83,8 +83,7 @@ class QuestionGroups:
     """Start of the grouped time range if it was truncated; None if the whole window was grouped."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionScore:
+class QuestionScore(NamedTuple):
     """One score and the question that was asked."""
 
     exchange_id: str
@@ -254,7 +253,7 @@ def _load_scores(connection: Connection, chosen: AnswerFilter) -> QuestionScores
         .order_by(score.c.started_at.desc(), score.c.id.desc())
         .limit(MAX_QUESTIONS + 1)
     )
-    scores = [QuestionScore(*row) for row in connection.execute(query)]
+    scores = list(map(QuestionScore._make, connection.execute(query).all()))
     if len(scores) > MAX_QUESTIONS:
         return QuestionScores(scores[:MAX_QUESTIONS], scores[MAX_QUESTIONS - 1].started_at)
     return QuestionScores(scores, floor)

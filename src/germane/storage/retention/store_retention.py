@@ -264,17 +264,18 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
             for name in ("page_count", "freelist_count", "page_size")
         )
         return (pages - free) * page_size
-    from germane.storage.db.models import metadata  # with the indexes, whose entries count
-
     # A table that is missing, which the integrity check reports, has no size.
-    sizes = {table: func.pg_total_relation_size(func.to_regclass(table.name)) for table in metadata.sorted_tables}
-    files = {table: _evaluate(connection, size) for table, size in sizes.items()}
+    sizes = {name: func.pg_total_relation_size(func.to_regclass(name)) for name in metadata.tables}
+    found = connection.execute(select(*(func.coalesce(size, 0) for size in sizes.values()))).one()
+    files = dict(zip(sizes, found, strict=True))
     if limit is None or sum(files.values()) <= limit:
         return sum(files.values())
+    from germane.storage.db.models import metadata as models  # imports the ORM; with the indexes, whose entries count
+
     total = 0
-    for table, size in files.items():
+    for table in models.sorted_tables:
         # Estimate the size in bytes of the rows, in which long values are compressed (TOAST), and of the index entries.
-        table_pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
+        table_pages = connection.execute(select(func.pg_relation_size(table.name))).scalar_one() / 8192
         percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, table_pages))
         sampled: FromClause = table.tablesample(func.system(percentage))
         keys: list[Iterable[ColumnElement[Any]]] = [index.columns for index in table.indexes]
@@ -282,12 +283,8 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
         entries = [_INDEX_BLOAT * (_INDEX_ENTRY_OVERHEAD + _column_bytes(sampled, columns)) for columns in keys]
         row_bytes = sum(entries, start=_ROW_OVERHEAD + _column_bytes(sampled, table.columns))
         content = float(connection.execute(select(func.sum(row_bytes))).scalar_one() or 0)
-        total += min(size, round(content * 100 / percentage))
+        total += min(files[table.name], round(content * 100 / percentage))
     return total
-
-
-def _evaluate(connection: Connection, expression: ColumnElement[Any]) -> int:
-    return int(connection.execute(select(expression)).scalar_one() or 0)
 
 
 def _column_bytes(sampled: FromClause, columns: Iterable[ColumnElement[Any]]) -> ColumnElement[Any]:

@@ -350,6 +350,23 @@ class TrendStore(TrendReader):
         request = _request(since, until, None, by, scorer=scorer, service=service)
         return self._read(request, histograms=False).route_summaries()
 
+    def counts_by_label(
+        self, *, by: str, scorer: str, service: str, bucket: timedelta, since: datetime, until: datetime
+    ) -> dict[str, dict[datetime, int]]:
+        """Return the numbers of scores by the labels of a dimension, and by the start of each bucket that has scores.
+
+        Raises:
+            UsageError: The dimension is unknown.
+        """
+        grid = BucketGrid(_seconds(bucket))
+        request = _request(since, until, grid, by, scorer=scorer, service=service)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
+            groups = reading.scores((), histograms=False)
+        counts: dict[str, dict[datetime, int]] = {}
+        for (number, label), group in groups.items():
+            counts.setdefault(label, {})[grid.start(number)] = int(group.sums["n"])
+        return counts
+
     def list_rolled_dimensions(self) -> tuple[str, ...]:
         """Return the dimensions of the rollups. Breakdowns by another dimension read every score in the window."""
         with self._database.read() as connection:
