@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import select, text, update
 from tests.exports import load_records
 from tests.storage.test_tally import LEASE, REASONS, SCORERS, Run, _adds_up, _counts, _truth
 
@@ -22,6 +22,7 @@ from germane.storage import (
     ScoringTask,
     TrackingStore,
 )
+from germane.storage.db.tables import scoring_task
 from germane.testing import transaction
 
 Make = Callable[..., Exchange]
@@ -143,6 +144,18 @@ def test_a_new_score_replaces_the_old_score(store: TrackingStore, scored_exchang
     assert load_task_states(store, scored_exchange) == [("f1", "done", False)]
     (mean,) = store.trends.summary()
     assert (mean.n, mean.mean, mean.coverage.scored, mean.coverage.seen) == (1, 0.8, 1, 1)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "f1"), ("", "f1"), ("f0", "f0")])
+def test_a_queued_task_names_the_fingerprint_of_the_score_that_stands(
+    store: TrackingStore, scored_exchange: Exchange, before: str | None, after: str
+) -> None:
+    """The score of an imported task may have another fingerprint than the task."""
+    with transaction(store) as connection:
+        connection.execute(update(scoring_task).values(scored_as=before))
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
+    with transaction(store, read_only=True) as connection:
+        assert connection.execute(select(scoring_task.c.scored_as)).scalars().all() == [after]
 
 
 def test_failed_rescore_keeps_the_old_score(store: TrackingStore, scored_exchange: Exchange) -> None:

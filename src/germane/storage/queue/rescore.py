@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, case, func, select, update
 
 from germane.storage.counts.tally import TallyChanges
-from germane.storage.db.mappers import batched, score_key
+from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue.erase_text import lock_tasks
 from germane.storage.queue.feedback import is_unsampled
@@ -51,12 +50,13 @@ def queue_rescoring(
     connection: Connection, process: str, asked: Sequence[ScoringPair], scorers: Mapping[str, str], now: datetime
 ) -> tuple[RescoreResult, set[str]]:
     """Queue tasks for rescoring. Return the result, and the ids of the exchanges for which tasks were queued."""
-    names = ("id", "service", "route", "started_at", "erased_at", "question", "answer", "sampling_reason")
+    names = ("id", "service", "route", "started_at", "erased_at", "sampling_reason")
+    is_empty = and_(exchange.c.question.is_(None), exchange.c.answer.is_(None)).label("is_empty")
+    query = select(*(exchange.c[name] for name in names), is_empty).order_by(exchange.c.id)
     ready, counts = set[str](), Counter[str]()
     for ids in batched(sorted({exchange_id for exchange_id, _ in asked})):
         # Lock the exchanges, so that no other process erases or deletes them.
-        query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(ids)).order_by(exchange.c.id)
-        rows = connection.execute(query.with_for_update(key_share=True)).mappings()
+        rows = connection.execute(query.where(exchange.c.id.in_(ids)).with_for_update(key_share=True)).mappings()
         exchanges = {row["id"]: row for row in rows}
         tasks, locked = lock_answer_tasks(connection, list(exchanges))
         batch = _Batch(exchanges, tasks, locked, scorers, now)
@@ -95,8 +95,8 @@ class _Batch:
         self.ready: set[str] = set()
         self._exchanges, self._tasks, self._locked, self._scorers, self._now = exchanges, tasks, locked, scorers, now
         self._tally_changes = TallyChanges()
-        self._new: list[dict[str, Any]] = []
-        self._opened: list[dict[str, Any]] = []
+        self._new: list[tuple[str, str, str]] = []
+        self._opened: list[int] = []
         self._sooner: list[int] = []
 
     def request(self, exchange_id: str, scorer: str) -> str:
@@ -104,7 +104,7 @@ class _Batch:
         row = self._exchanges.get(exchange_id)
         if row is None or scorer not in self._scorers:
             return "unknown"
-        if row["erased_at"] is not None or (row["question"] is None and row["answer"] is None):
+        if row["erased_at"] is not None or row["is_empty"]:
             return "erased"
         if (exchange_id, scorer) in self._locked or row["sampling_reason"] is None:
             return "waiting"
@@ -118,15 +118,13 @@ class _Batch:
             return "waiting"
         names = (row["service"], row["route"], scorer)
         if own is None:  # only tasks with other fingerprints
-            key = {"exchange_id": row["id"], "scorer": scorer, "fingerprint": self._scorers[scorer]}
-            times = {"first_pending_at": self._now, "due_at": self._now}
-            self._new.append({**key, **times, "state": "pending", "claims": 0, "retries": 0, "scored_as": ""})
+            self._new.append((row["id"], scorer, self._scorers[scorer]))
             self._tally_changes.add(row["started_at"], names, "seen")
         elif own["state"] == "done":
-            self._opened.append({"task_id": own["id"], "standing": score_key(dict(own))[1]})
+            self._opened.append(own["id"])
             self._tally_changes.add(row["started_at"], names, "scored", by=-1)
         else:
-            self._opened.append({"task_id": own["id"], "standing": ""})
+            self._opened.append(own["id"])
             self._tally_changes.add(row["started_at"], names, own["state"], own["reason"], by=-1)
         self._tally_changes.add(row["started_at"], names, "pending")
         self.ready.add(row["id"])
@@ -134,26 +132,27 @@ class _Batch:
 
     def write(self, connection: Connection, process: str) -> None:
         """Write the collected changes."""
-        if self._opened:
-            connection.execute(_OPEN, [{**values, "at": self._now} for values in self._opened])
+        for ids in batched(self._opened):
+            connection.execute(_OPEN.where(scoring_task.c.id.in_(ids)), {"at": self._now})
         for ids in batched(self._sooner):
             connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(due_at=self._now))
-        if self._new:
-            connection.execute(insert(scoring_task), self._new)
+        at = timestamp_encoder(connection.dialect.name)(self._now)
+        bulk_insert(connection, scoring_task, _NEW_TASK, [(*key, "pending", 0, at, at, "", 0) for key in self._new])
         self._tally_changes.apply(connection, process)
 
 
-_OPEN = (
-    update(scoring_task)
-    .where(scoring_task.c.id == bindparam("task_id"))
-    .values(
-        state="pending",
-        reason=None,
-        error=None,
-        claims=0,
-        retries=0,
-        first_pending_at=bindparam("at"),
-        due_at=bindparam("at"),
-        scored_as=bindparam("standing"),
-    )
+_NEW_TASK = (
+    "exchange_id", "scorer", "fingerprint", "state", "claims", "first_pending_at", "due_at", "scored_as", "retries",
+)  # fmt: skip
+_STANDING = func.coalesce(func.nullif(scoring_task.c.scored_as, ""), scoring_task.c.fingerprint)
+"""The fingerprint of a finished task's score; see ``score_key``."""
+_OPEN = update(scoring_task).values(
+    state="pending",
+    reason=None,
+    error=None,
+    claims=0,
+    retries=0,
+    first_pending_at=bindparam("at"),
+    due_at=bindparam("at"),
+    scored_as=case((scoring_task.c.state == "done", _STANDING), else_=""),
 )
