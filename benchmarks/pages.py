@@ -1,12 +1,12 @@
 """Latency and size of dashboard pages: python benchmarks/pages.py [--keep PATH] [--database sqlite] [--scores N].
 
-The benchmark starts germane serve on a small database and on one with ten million scores from one year
-(benchmarks/history.py), and sends requests over HTTP. Goals: the first page within 1 s of process start, with at most
-80 MB of memory, and at most 110 MB after all pages; the overview of ten million scores in 100 ms at p95; other pages
-over 90 days within 1.5 times the overview, measured alternately; each page below 110 kB including style and script,
-and below 200 kB with ten thousand routes; and no requests to other hosts, as observed in Chromium (skipped with a
-message if it is not installed). The exit code is 1 if a goal is missed. Times cover complete requests over the
-loopback interface; the start time is the median of several starts.
+The benchmark starts germane serve on a small database and on two with one and ten million scores from one year
+(benchmarks/history.py; --scores measures another number), and sends requests over HTTP. Goals: the first page within
+1 s of process start, with at most 80 MB of memory, and at most 110 MB after all pages; each page in 100 ms at p95, over
+24 hours to 90 days; each page below 110 kB including style and script, and below 200 kB with ten thousand routes; and
+no requests to other hosts, as observed in Chromium (skipped with a message if it is not installed). The exit code is 1
+if a goal is missed. Times cover complete requests over the loopback interface; the start time is the median of several
+starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from history import History, last_hour
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
 
-START_GOAL, OVERVIEW_GOAL, PAINT_GOAL = 1.0, 0.1, 0.5
+START_GOAL, PAGE_GOAL, PAINT_GOAL = 1.0, 0.1, 0.5
 """Goals in seconds."""
 MEMORY_GOAL, FINAL_MEMORY_GOAL = 80.0, 110.0
 """Goals for the peak memory at the first page and after all pages, in MB."""
@@ -42,18 +42,16 @@ ROUTES = 10_000
 """Routes that are added to the small database, after it is measured with its own routes."""
 SMALL = 5_000
 """Scores in the small database."""
+LARGE = (1_000_000, 10_000_000)
+"""Scores in the large databases."""
 WINDOWS = ("24h", "7d", "30d", "90d")
-PAGES = (
-    "/answers", "/answers?sort=newest", "/answers?group=question", "/r/{route}", "/a/{answer}", "/sessions/{session}",
-    "/compare", "/compare?by=model", "/usage", "/alerts", "/worker", "/metrics",
+PAGES_OF_WINDOW = (
+    "/", "/answers", "/answers?sort=newest", "/answers?sort=highest_cost", "/answers?state=failed",
+    "/answers?group=question", "/r/{route}", "/a/{answer}", "/compare", "/compare?by=model",
+    "/compare?by=prompt_version", "/usage",
 )  # fmt: skip
-ALTERNATED = (
-    "/?window=90d", "/r/{route}?window=90d", "/answers?group=question&window=90d", "/compare?window=90d",
-    "/answers?window=90d", "/worker",
-)  # fmt: skip
-"""Pages that are measured alternately. No page may be much slower than the first, the overview."""
-RATIO_GOAL = 1.5
-"""Goal for the p95 of a page, as a multiple of the overview's."""
+"""Pages that show a window, which are measured for each one."""
+PAGES = (*PAGES_OF_WINDOW, "/sessions/{session}", "/alerts", "/worker", "/labels", "/metrics")
 PAINT = "first-contentful-paint"
 
 
@@ -99,39 +97,24 @@ def measure_start(url: str, name: str, starts: int, goals: Goals) -> None:
 
 
 def measure_latency(server: Server, name: str, paths: list[str], runs: int, goals: Goals) -> None:
-    """Measure the overview for each window, then the other pages."""
-    overviews = {f"/?window={window}": (f"overview, {window}", runs, 1e3 * OVERVIEW_GOAL) for window in WINDOWS}
-    others = {path: (f"{path:.28}", max(5, runs // 5), None) for path in paths}
+    """Measure each page, in each window if it shows one."""
     with httpx2.Client(base_url=server.address, timeout=60) as client:
-        for path, (title, count, goal) in {**overviews, **others}.items():
-            client.get(path).raise_for_status()
-            seconds = repeated(count, lambda path=path: client.get(path).raise_for_status())  # type: ignore[misc]  # mypy: no type for a default
-            goals.medians(f"{name}: {title}, p50", [1e3 * one for one in seconds], "ms")
-            goals.line(f"{name}: {title}, p95", 1e3 * percentile(seconds, 0.95), "ms", most=goal)
+        for index, path in enumerate(paths):
+            for window in WINDOWS if index < len(PAGES_OF_WINDOW) else ("",):
+                link = f"{path}{'&' if '?' in path else '?'}window={window}" if window else path
+                client.get(link).raise_for_status()  # compiles queries and templates
+                seconds = repeated(runs, lambda link=link: client.get(link).raise_for_status())  # type: ignore[misc]  # mypy: no type for a default
+                title = f"{name}: {path:.28} {window}".strip()
+                goals.medians(f"{title}, p50", [1e3 * one for one in seconds], "ms")
+                goals.line(f"{title}, p95", 1e3 * percentile(seconds, 0.95), "ms", most=1e3 * PAGE_GOAL)
     goals.line(f"{name}: memory after all pages", server.memory(), "MB", most=FINAL_MEMORY_GOAL)
-
-
-def measure_ratios(server: Server, name: str, paths: list[str], runs: int, goals: Goals) -> None:
-    """Measure pages alternately, so that other load on the machine affects all of them, and compare them."""
-    seconds: dict[str, list[float]] = {path: [] for path in paths}
-    with httpx2.Client(base_url=server.address, timeout=60) as client:
-        for run in range(runs + 1):
-            for path in paths:
-                (taken,) = repeated(1, lambda path=path: client.get(path).raise_for_status())  # type: ignore[misc]  # mypy: no type for a default
-                if run:  # the first request compiles queries and templates
-                    seconds[path].append(taken)
-    overview = percentile(sorted(seconds[paths[0]]), 0.95)
-    for path in paths:
-        p95 = percentile(sorted(seconds[path]), 0.95)
-        title = f"{name}: {path.partition('?window')[0]:.28}, p95 in one run"
-        goals.line(title, 1e3 * p95, "ms", note=f" = {p95 / overview:.2f} x overview", most=1e3 * RATIO_GOAL * overview)
 
 
 def measure_sizes(server: Server, name: str, paths: list[str], goals: Goals, most: float = SIZE_GOAL) -> None:
     """Measure the size of each page including style and script."""
     with httpx2.Client(base_url=server.address, timeout=60) as client:
         files = sum(len(client.get(f"/static/{file}").content) for file in ("style.css", "germane.js"))
-        for path in ["/?window=7d", "/?window=90d", *(one for one in paths if one != "/metrics")]:
+        for path in ["/?window=90d", *(one for one in paths if one != "/metrics")]:
             size = (len(client.get(path).content) + files) / 1e3
             goals.line(f"{name}: size of {path:.28}", size, "kB", most=most)
 
@@ -151,7 +134,7 @@ def measure_with_browser(server: Server, paths: list[str], goals: Goals) -> None
         page = browser.new_page()
         page.on("request", lambda request: requested.append(request.url))
         paints = []
-        for path in ["/", "/", "/", *(one for one in paths if one != "/metrics")]:
+        for path in ["/", "/", *(one for one in paths if one != "/metrics")]:
             page.goto(server.address + path, wait_until="networkidle")
             if path == "/":
                 page.wait_for_function(f"performance.getEntriesByName('{PAINT}').length > 0")
@@ -162,12 +145,12 @@ def measure_with_browser(server: Server, paths: list[str], goals: Goals) -> None
     goals.line(f"requests to other hosts, of {len(requested)}", len(foreign), most=0)
 
 
-def _paths(url: str, pages: Sequence[str] = PAGES) -> list[str]:
-    """Return the paths of pages, with an existing route and answer."""
+def _paths(url: str) -> list[str]:
+    """Return the paths of the pages, with an existing route and answer."""
     with closing(TrackingStore(url)) as store:
         store.migrate()
         found = store.answers.worst(limit=1)[0].exchange
-    return [path.format(route=found.route, answer=found.id, session=found.session) for path in pages]
+    return [path.format(route=found.route, answer=found.id, session=found.session) for path in PAGES]
 
 
 def add_routes(url: str) -> None:
@@ -188,11 +171,11 @@ def add_routes(url: str) -> None:
 def main() -> int:
     """Run the benchmark; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
-    add_database_arguments(parser)
+    add_database_arguments(parser, scores=0)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--starts", type=int, default=7)
     given = parser.parse_args()
-    goals = Goals()
+    goals = Goals(width=62)
     with tempfile.TemporaryDirectory(prefix="germane-pages-") as temporary:
         small = f"sqlite:///{temporary}/small.db"
         fill_once(small, History(SMALL, 7, last_hour()), Path(temporary) / "small.until")
@@ -203,15 +186,15 @@ def main() -> int:
             add_routes(small)
             measure_sizes(server, f"{ROUTES:,} routes", _paths(small), goals)
         for kind in KINDS[given.database]:
-            history = History(given.scores, given.days, last_hour())
-            breakdowns = load_settings(database=small).breakdowns
-            with filled(kind, history, given.keep or Path(temporary), breakdowns) as (url, _):
-                paths = _paths(url)
-                measure_start(url, kind, given.starts, goals)
-                with serving(url) as server:
-                    measure_latency(server, kind, paths, given.runs, goals)
-                    measure_ratios(server, kind, _paths(url, ALTERNATED), given.runs, goals)
-                    measure_sizes(server, kind, paths, goals)
+            for scores in [given.scores] if given.scores else LARGE:
+                history, name = History(scores, given.days, last_hour()), f"{kind}, {scores / 1e6:g} million"
+                breakdowns = load_settings(database=small).breakdowns
+                with filled(kind, history, given.keep or Path(temporary), breakdowns) as (url, _):
+                    paths = _paths(url)
+                    measure_start(url, name, given.starts, goals)
+                    with serving(url) as server:
+                        measure_latency(server, name, paths, given.runs, goals)
+                        measure_sizes(server, name, paths, goals)
     return goals.exit_code()
 
 

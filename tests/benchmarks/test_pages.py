@@ -6,7 +6,7 @@ import re
 import sys
 
 import pytest
-from pages import ALTERNATED, PAGES, SIZE_GOAL, WINDOWS, main
+from pages import PAGES, PAGES_OF_WINDOW, SIZE_GOAL, WINDOWS, main
 
 pytestmark = pytest.mark.slow
 
@@ -24,10 +24,10 @@ def test_the_benchmark_requests_and_measures_every_page(
     sizes = [float(one) for one in re.findall(r": size of \S+\s+(\S+) kB", printed)]
     assert code in {0, 1}
     for window in WINDOWS:
-        assert f"sqlite: overview, {window}, p95" in printed
-    assert len(re.findall(r"sqlite: /\S*, p95 +\d", printed)) == len(PAGES)
-    assert len(re.findall(r"sqlite: /\S*, p95 in one run .* x overview", printed)) == len(ALTERNATED)
-    assert len(sizes) == 3 * (len(PAGES) + 1)  # with many routes, with many scores, and with twenty routes
+        for share in ("p50", "p95 .* at most 100"):
+            assert len(re.findall(rf"million: /\S* {window}, {share}", printed)) == len(PAGES_OF_WINDOW)
+    assert len(re.findall(r"million: /[^ ,]*, p95 .* at most 100", printed)) == len(PAGES) - len(PAGES_OF_WINDOW)
+    assert len(sizes) == 3 * len(PAGES)  # with many routes, with many scores, and with twenty routes
     assert max(sizes) <= SIZE_GOAL
     assert min(sizes) > 1
     assert "missed: " in printed or "all goals are met" in printed
