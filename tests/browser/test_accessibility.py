@@ -66,7 +66,7 @@ def test_charts_with_open_tables_have_no_accessibility_violations(page: Page, on
     for path in ("/", "/r/docs-search", "/worker", "/alerts"):
         page.goto(one_site.url(path))
         page.locator("main details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
-        for chart in page.locator("main svg[data-points]:visible").all()[:1]:
+        for chart in page.locator("main svg[data-plot]:visible").all()[:1]:
             chart.focus()
             page.keyboard.press("ArrowLeft")
         found += violations(page, context="main")

@@ -67,7 +67,7 @@ def test_the_drawer_traps_the_focus_and_restores_it_when_closed(page: Page) -> N
 def test_arrow_keys_announce_chart_points_to_screen_readers(page: Page) -> None:
     """The crosshair announces mean, interval and n of each table row."""
     figure = page.locator("#trend-panel .chart").first
-    chart = figure.locator("svg[data-points]").first
+    chart = figure.locator("svg[data-plot]").first
     figure.locator("details").evaluate("one => { one.open = true; }")
     rows = [_numbers(row) for row in figure.locator("tbody tr").all()]
     chart.focus()
@@ -119,7 +119,7 @@ def test_keyboard_shortcuts_move_through_lists_and_screens(page: Page, one_site:
 def test_hovering_over_a_chart_shows_its_values(page: Page) -> None:
     """The values disappear when the pointer leaves the chart."""
     figure = page.locator("#trend-panel .chart").first
-    figure.locator("svg[data-points]").first.hover(position={"x": 300, "y": 60})
+    figure.locator("svg[data-plot]").first.hover(position={"x": 300, "y": 60})
     expect(figure.locator(".readout")).to_contain_text("95% interval")
     page.get_by_role("heading", level=1).hover()
     expect(figure.locator(".readout")).to_have_count(0)

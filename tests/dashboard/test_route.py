@@ -18,7 +18,7 @@ from tests.insights.incidents import write
 
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import route_path
-from germane.insights.route import RouteInsight, load_route
+from germane.insights.route import SMALL_CHART_POINTS, RouteInsight, load_route
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 
@@ -50,8 +50,30 @@ def test_each_scorer_of_a_route_has_its_own_chart(page: TestClient) -> None:
     titles = re.findall(((((("<h2 id=\"scorer-\\d-title\">([^<]+)</h2>\\s*<p><span class=\"mean\"><b>[\\d.]+</b> "
 "<span class=\"ci\">95% interval [\\d.]+\\u2013[\\d.]+, n=\\d+</span>"))))), text)  # fmt: skip
     assert titles == ["Answer relevancy", "Context relevance", "Faithfulness"]
-    assert text.count("data-points=") == 6
+    assert text.count("data-points=") == 3
+    assert text.count("data-plot=") == 4
     assert len(set(re.findall(r' id="([^"]+)"', text))) == len(re.findall(r' id="([^"]+)"', text))
+
+
+def test_three_scorers_share_the_points_and_marks_of_a_page(page: TestClient) -> None:
+    """The selected scorer has a large chart, the others small ones, so that the page stays small."""
+    text = page.get("/r/ask").text
+    tables = re.findall(r'<details class="twin">(.*?)</details>', text, re.DOTALL)
+    rows = [table.count("<tr>") - 1 for table in tables]
+
+    assert re.findall(r'class="(wide|narrow|half)"', text) == ["wide", "narrow", "half", "half", "half", "half"]
+    assert rows[0] > SMALL_CHART_POINTS
+    assert max(rows[1:5]) <= SMALL_CHART_POINTS + 1
+    assert all(len(path) < 3_000 for path in re.findall(r'<path class="dots[^>]*>', text))
+    assert len(text.encode()) < 70_000
+
+
+def test_a_chosen_bucket_length_applies_to_all_charts(page: TestClient) -> None:
+    """The visitor wants these points, however many there are."""
+    text = page.get("/r/ask?bucket=12h").text
+
+    tables = re.findall(r'<details class="twin">(.*?)</details>', text, re.DOTALL)
+    assert all(table.count("<tr>") - 1 in {14, 15} for table in tables[:5])  # a bucket with few scores is merged
 
 
 def test_means_on_the_route_page_equal_the_store_summary(week: Week) -> None:
@@ -246,8 +268,8 @@ def test_refusals_are_not_shown_as_zero_if_no_scorer_detects_them(page: TestClie
 def test_routes_with_the_same_name_in_two_services_are_shown_separately(own_week: Week, own_page: TestClient) -> None:
     """A page shows only the service that the URL selects."""
     add_second_service(own_week.store)
-    assert own_page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
-    assert own_page.get("/r/ask?service=mobile").text.count("data-points=") == 2
+    assert own_page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 3
+    assert own_page.get("/r/ask?service=mobile").text.count("data-points=") == 1
     assert own_page.get("/r/docs-search?service=mobile").text.count("data-points=") == 0
 
 

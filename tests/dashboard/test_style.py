@@ -70,19 +70,19 @@ def test_every_color_is_a_variable_with_a_light_and_a_dark_value() -> None:
 
 
 def test_the_stylesheet_and_the_script_are_small() -> None:
-    """The style sheet is under 23 kB, the script under 26.2 kB, and their total compressed size under 15 kB."""
+    """The style sheet is under 23 kB, the script under 26.8 kB, and their total compressed size under 15.1 kB."""
     assert len(STYLE.encode()) < 23_000
-    assert len(SCRIPT.encode()) < 26_200
-    assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 15_000
+    assert len(SCRIPT.encode()) < 26_800
+    assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 15_100
 
 
 def test_style_and_script_are_served_without_comments_and_indentation(page: TestClient) -> None:
-    """Nothing else is lost, and pages load an eighth less. No text of the script spans lines."""
+    """Nothing else is lost, and pages load a seventh less. No text of the script spans lines."""
     served = [page.get(f"/static/{name}").text for name in ("style.css", "germane.js")]
     for text, whole in zip(served, (STYLE, SCRIPT), strict=True):
-        kept = re.sub(r"(?m)^\s*(?://|/\*).*$", "", whole)
+        kept = re.sub(r"(?m)^\s*(?://|/\*).*$|\s// .*$", "", whole)
         assert re.findall(WORD, text) == re.findall(WORD, kept)
-    assert sum(map(len, served)) < 0.9 * (len(STYLE) + len(SCRIPT))
+    assert sum(map(len, served)) < 0.87 * (len(STYLE) + len(SCRIPT))
     assert [line for line in SCRIPT.splitlines() if line.count("`") % 2] == []
 
 

@@ -116,6 +116,8 @@ class ViewParams:
     """The URL's query parameters."""
     chosen_bucket: timedelta | None = None
     """The bucket length that the visitor has chosen, if any."""
+    max_points: int = MAX_CHART_POINTS
+    """Maximum number of points in a chart, unless the visitor has chosen a bucket length."""
 
     @property
     def bucket(self) -> timedelta:
@@ -123,7 +125,7 @@ class ViewParams:
         if self.chosen_bucket is not None:
             return self.chosen_bucket
         length, widths = self.until - self.since, list(BUCKETS.values())
-        return next((width for width in widths if length <= width * MAX_CHART_POINTS), widths[-1])
+        return next((width for width in widths if length <= width * self.max_points), widths[-1])
 
     def bucket_for(self, n: int, period: timedelta) -> timedelta:
         """Return a bucket length at which most points have enough scores for a mean.

@@ -13,7 +13,7 @@ from germane.alert import Alert
 from germane.alerting import MAX_SCORES_READ
 from germane.annotation import Marker
 from germane.insights.cause_shares import CauseShare, load_cause_shares
-from germane.insights.charts import Split, histogram_figure
+from germane.insights.charts import MAX_MARKS, Split, histogram_figure
 from germane.insights.context import (
     InsightContext,
     ViewParams,
@@ -42,11 +42,15 @@ from germane.insights.usage import Usage, load_usage
 from germane.insights.verdict import Verdict
 from germane.insights.wording import describe_period
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
-from germane.score import COSINE_SCORERS, LOW_SCORE
+from germane.score import COSINE_SCORERS, LOW_SCORE, MIN_SAMPLES
 from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
+MANY_CHARTS: Final = 3
+"""Number of scorers from which on all charts but the first are small, so that the page stays small."""
+SMALL_CHART_POINTS: Final = 10
+"""Target for the number of points in a small chart."""
 MAX_BREAKDOWN_ROWS: Final = 12
 """Maximum number of rows in a breakdown by model or another dimension."""
 MAX_ALERTS: Final = 200
@@ -155,6 +159,11 @@ class RouteInsight:
         return next((line for line in self.lines if line.scorer == self.scorer), None)
 
     @property
+    def has_many_charts(self) -> bool:
+        """Whether there are too many scorers to draw each of them large."""
+        return len(self.lines) >= MANY_CHARTS
+
+    @property
     def seen(self) -> int:
         """Number of exchanges in the window."""
         return max((counts.seen for counts in self.coverage), default=0)
@@ -223,7 +232,12 @@ def _with_verdict(
         histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
         labeled=load_labeled_window(context.store, **compared),
-        usage=load_usage(context, view, **compared, root=root),
+        usage=load_usage(
+            context,
+            replace(view, max_points=SMALL_CHART_POINTS) if insight.has_many_charts else view,
+            **compared,
+            root=root,
+        ),
         worst=load_worst_answers(context.store, [summary], view.since, view.until),
         disagreement=load_disagreement(context.store, summary, view.since, view.until),
     )
@@ -260,7 +274,7 @@ def _load_lines(
 
 
 def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsight, root: str) -> RouteInsight:
-    """Draw a chart for each scorer, divided at the onset of the drop."""
+    """Draw a chart for each scorer, divided at the onset of the drop. The charts share the marks of one."""
     onset = None if insight.verdict is None else insight.verdict.onset
     place = {"service": insight.lines[0].summary.service, "route": insight.route}
     sample = context.store.answers.sample_scores(
@@ -272,8 +286,14 @@ def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsigh
         "split": split,
         "markers": chart_markers(insight.alerts, insight.markers, route=insight.route, view=view),
         "root": root,
+        "max_marks": MAX_MARKS // len(insight.lines),
     }
-    lines, parts = [], load_steps(context.store, view, split, **place)
+    sizes = {line.scorer: line.summary.n for line in insight.lines[1:]} if insight.has_many_charts else {}
+
+    def min_samples(name: str) -> int:
+        return MIN_SAMPLES if view.chosen_bucket else max(MIN_SAMPLES, sizes.get(name, 0) // SMALL_CHART_POINTS)
+
+    lines, parts = [], load_steps(context.store, view, split, min_samples=min_samples, **place)
     for index, line in enumerate(insight.lines):
         of_line = {**place, "scorer": line.scorer, "service": line.summary.service}
         chart = draw_score_chart(
@@ -287,6 +307,7 @@ def _with_charts(context: InsightContext, view: ViewParams, insight: RouteInsigh
             answers=view.link_without_range("/answers", **of_line),
             steps=[part.get(line.scorer, []) for part in parts],
             labeled=labeled_band(insight.labeled, line.scorer),
+            is_secondary=line.scorer in sizes,
             **shared,
         )
         lines.append(replace(line, chart=chart))

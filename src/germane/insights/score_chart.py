@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import pairwise
@@ -67,11 +67,16 @@ def draw_score_chart(
 
 
 def load_steps(
-    store: TrackingStore, view: ViewParams, split: Split | None, **place: Any
+    store: TrackingStore,
+    view: ViewParams,
+    split: Split | None,
+    *,
+    min_samples: Callable[[str], int] = lambda _: MIN_SAMPLES,
+    **place: Any,
 ) -> list[dict[str, list[Bucket]]]:
     """Load the means before and since the split, by scorer. ``place`` may have a scorer, a service and a route."""
     ends = [view.since, *([split.at] if split and view.since < split.at < view.until else []), view.until]
-    shared: dict[str, Any] = {"bucket": view.bucket, "timezone": view.zone or UTC, "min_samples": MIN_SAMPLES}
+    shared: dict[str, Any] = {"bucket": view.bucket, "timezone": view.zone or UTC, "min_samples": min_samples}
     return [
         store.trends.steps_by_scorer(since=since, until=until, is_open=until == view.until, **shared, **place)
         for since, until in pairwise(ends)

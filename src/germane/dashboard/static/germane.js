@@ -67,12 +67,19 @@ const announcement = make("p", { className: "hidden" }); // announced by screen 
 announcement.setAttribute("role", "status");
 
 function points(svg) {
-  // from, to, x, y, mean, low, high, n, has_min_samples, and mean and n of the failing route
-  return (svg.points ??= JSON.parse(svg.dataset.points));
+  // from, to, x, y, mean, low, high, n, and mean and n of the failing route; all pictures of a chart have the same
+  if (svg.points) return svg.points;
+  const { since, x, y } = plotOf(svg);
+  const rows = JSON.parse(svg.closest(".chart").querySelector("[data-points]").dataset.points);
+  svg.points = rows.map(([offset, length, mean, ...more]) => {
+    const [from, to] = [since + offset, since + offset + length];
+    return [from, to, (x(from) + x(to)) / 2, y(mean), mean, ...more];
+  });
+  return svg.points;
 }
 
 function prepareCharts(within) {
-  for (const svg of within.querySelectorAll("svg[data-points]")) {
+  for (const svg of within.querySelectorAll("svg[data-plot]")) {
     if (!points(svg).length) continue;
     svg.setAttribute("tabindex", "0");
     const title = svg.querySelector("title");
@@ -105,7 +112,7 @@ function number(value) {
   return value.toFixed(2).replace("-", "−");
 }
 
-function describePoint([from, to, , , mean, low, high, n, , failing, m], name) {
+function describePoint([from, to, , , mean, low, high, n, failing, m], name) {
   const interval = low === null ? "interval unknown" : `95% interval ${number(low)} to ${number(high)}`;
   const few = (count) => (count < 20 ? ": not enough data (need 20)" : "");
   const route = failing === undefined ? "" : `\n${name}: ${number(failing)}, n=${m}${few(m)}`;
@@ -156,7 +163,7 @@ function nearest(svg, event) {
 let pointed = null;
 
 function followPointer(event) {
-  const svg = event.target.closest?.("svg[data-points]");
+  const svg = event.target.closest?.("svg[data-plot]");
   if (pointed && pointed !== svg) hideCross(pointed);
   pointed = svg && points(svg).length ? svg : null;
   if (!pointed) return;
@@ -169,8 +176,15 @@ function followPointer(event) {
 let dragged = null; // { svg, from, to } in units of the view box
 
 function plotOf(svg) {
-  const [left, right, since, until] = svg.dataset.plot.split(",").map(Number);
-  return { left, right, at: (x) => since + ((x - left) / (right - left)) * (until - since) };
+  const [left, right, since, until, top, bottom, floor] = svg.dataset.plot.split(",").map(Number);
+  return {
+    left,
+    right,
+    since,
+    at: (x) => since + ((x - left) / (right - left)) * (until - since),
+    x: (at) => left + ((Math.min(until, Math.max(since, at)) - since) / (until - since)) * (right - left),
+    y: (mean) => bottom - ((mean - floor) / (1 - floor)) * (bottom - top),
+  };
 }
 
 function plotX(svg, event) {
@@ -544,7 +558,7 @@ function isTyping(target) {
 
 function handleKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  const svg = event.target.closest("svg[data-points]");
+  const svg = event.target.closest("svg[data-plot]");
   const handled = (svg && stepChart(svg, event.key)) || goTo(event.key) || act(event.key);
   if (handled) event.preventDefault();
 }
@@ -663,7 +677,7 @@ document.addEventListener("pointermove", drag, { passive: true });
 document.addEventListener("pointerup", endDrag);
 document.addEventListener("pointercancel", cancelDrag);
 document.addEventListener("pointermove", followPointer, { passive: true });
-document.addEventListener("focusout", (event) => event.target.closest?.("svg[data-points]") && hideCross(event.target));
+document.addEventListener("focusout", (event) => event.target.closest?.("svg[data-plot]") && hideCross(event.target));
 window.addEventListener("popstate", followHistory);
 setInterval(() => refresh(), REFRESH_INTERVAL);
 if (location.hash === FILTER) focusFilter();

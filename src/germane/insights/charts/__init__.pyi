@@ -7,6 +7,7 @@ from .point import Level as Level
 from .point import Point as Point
 from .point import Split as Split
 from .point import chart_points as chart_points
+from .trend import MAX_MARKS as MAX_MARKS
 from .trend import LabeledBand as LabeledBand
 from .trend import TrendChart as TrendChart
 from .trend import shared_scale as shared_scale

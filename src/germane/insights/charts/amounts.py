@@ -28,7 +28,8 @@ from germane.score import MIN_SAMPLES
 
 _LEFT: Final = 68.0
 """Width of the axis labels, which have units."""
-_SIZES: Final = (("wide", 560, 230), ("narrow", 420, 250))
+_SIZE: Final = (440, 230)
+"""Width and height of the view box, which the page scales to half its width, or to a narrow screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,6 @@ class AmountChart:
 
 def amount_figure(chart: AmountChart) -> Markup:
     """Return a chart of amounts over time as an HTML figure."""
-    pictures = [_draw(chart, css_class, width, height) for css_class, width, height in _SIZES]
     symbols = ("total",) if chart.kind == "bars" else ("mean", "second")
     keys = [(symbol, name) for symbol, (name, _) in zip(symbols, chart.series, strict=False)]
     keys.append(("n", f"n {chart.counted} per {describe_bucket(chart.bucket)}"))
@@ -81,7 +81,7 @@ def amount_figure(chart: AmountChart) -> Markup:
         rows.append(tag("tr", tag("th", linked, scope="row"), *(tag("td", cell) for cell in cells)))
     headings = ("From", *(name for name, _ in chart.series), "n")
     values = details(table(chart.title, headings, rows))
-    return tag("figure", legend(keys), *pictures, values, class_="chart")
+    return tag("figure", legend(keys), _draw(chart), values, class_="chart")
 
 
 def round_up(value: float) -> float:
@@ -90,7 +90,8 @@ def round_up(value: float) -> float:
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * (1 - 1e-9))
 
 
-def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup:
+def _draw(chart: AmountChart) -> Markup:
+    width, height = _SIZE
     top = round_up(max((amount.value for _, amounts in chart.series for amount in amounts), default=0.0))
     edge = Plot(left=_LEFT, right=width - NARROW.right, top=0, bottom=0, since=chart.since, until=chart.until)
     plot = replace(edge, top=12, bottom=height - FOOT_HEIGHT - BARS_HEIGHT - 12)
@@ -107,8 +108,8 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
         height=height,
         title=chart.title,
         description=_describe(chart),
-        name=f"{chart.name}-{css_class}",
-        css_class=css_class,
+        name=f"{chart.name}-chart",
+        css_class="half",
     )
     return picture.render(
         draw_time_axis(plot, strip, NARROW, chart.zone),

@@ -33,9 +33,10 @@ _LEGEND_SYMBOLS: Final = {
 
 def trend_figure(chart: TrendChart) -> Markup:
     """Return a time-series chart as an HTML figure."""
+    sizes = (("half", 440, 260),) if chart.is_secondary else (("wide", 1100, 320), ("narrow", 420, 290))
     pictures = [
-        trend_svg(chart, css_class=css_class, width=width, height=height)
-        for css_class, width, height in (("wide", 1100, 320), ("narrow", 420, 290))
+        trend_svg(chart, css_class=css_class, width=width, height=height, has_values=not number)
+        for number, (css_class, width, height) in enumerate(sizes)
     ]
     keys = [("mean", chart.points_name), ("95% interval", "95% interval")]
     if chart.has_dots:

@@ -114,10 +114,6 @@ class Plot:
         """Return the left and right edges of a point's bucket, clipped to the window."""
         return self.x(point.start), self.x(point.until(bucket))
 
-    def middle(self, point: Point, bucket: timedelta) -> float:
-        """Return the x coordinate of a point: the middle of the visible part of its bucket."""
-        return sum(self.sides(point, bucket)) / 2
-
     def shows(self, point: Point, bucket: timedelta) -> bool:
         """Return whether any part of a point's bucket is in the window."""
         return point.start < self.until and point.until(bucket) > self.since

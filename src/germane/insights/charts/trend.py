@@ -44,7 +44,7 @@ BARS_HEIGHT: Final = 34
 FOOT_HEIGHT: Final = 42
 """Height of the dates and the time zone below the bars."""
 MAX_MARKS: Final = 800
-"""Maximum number of marks for dots of one kind, which limits the size of the picture."""
+"""Maximum number of marks for dots of one kind, which limits the size of the picture. The charts of a page share it."""
 _DOT_SIZE: Final = 4
 _MIN_SCALE: Final = 2
 """Minimum range of the axis of small charts, in tenths."""
@@ -147,8 +147,12 @@ class TrendChart:
     """Whether single answers are drawn, instead of bars for the number of scores."""
     is_sample: bool = False
     """Whether the dots are only a sample of the answers and the lowest ones."""
+    max_marks: int = MAX_MARKS
+    """Maximum number of marks for dots of one kind."""
     split: Split | None = None
     labeled: LabeledBand | None = None
+    is_secondary: bool = False
+    """Whether the chart is drawn once, for half the width of a page, instead of for wide and for narrow screens."""
 
     @property
     def short_baseline_name(self) -> str:
@@ -165,8 +169,13 @@ class TrendChart:
         return replace(self, points=points, failing=failing, dots=dots)
 
 
-def trend_svg(chart: TrendChart, *, css_class: str = "", width: int = 1100, height: int = 320) -> Markup:
-    """Return a chart of means over time, which the page scales. Charts at least 700 wide have text next to the plot."""
+def trend_svg(
+    chart: TrendChart, *, css_class: str = "", width: int = 1100, height: int = 320, has_values: bool = True
+) -> Markup:
+    """Return a chart of means over time, which the page scales. Charts at least 700 wide have text next to the plot.
+
+    The script shows values next to the crosshair, which only one picture of a figure has.
+    """
     layout, chart = WIDE if width >= WIDE_FROM else NARROW, chart.within_window()
     edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=chart.since, until=chart.until)
     changes = [ChartMarker(point.start, JUDGE_CHANGED, "judge") for point in chart.points if point.judge_changed]
@@ -197,16 +206,17 @@ def trend_svg(chart: TrendChart, *, css_class: str = "", width: int = 1100, heig
         draw_time_axis(plot, strip, layout, chart.zone),
         Markup("") if chart.has_dots else draw_bars(chart.points, strip, chart.bucket, layout),
         draw_grid(plot, plot.levels),
-        draw_dots(chart.dots, plot, strip),
+        draw_dots(chart.dots, plot, strip, chart.max_marks),
         *(flag.draw_line(plot, strip) for flag in flags),
         _draw_labeled_baseline(plot, chart.baseline, chart.short_baseline_name, layout),
         levels,
         lines,
         tag("g", second, class_=chart.second_kind) if second else second,
         *(flag.draw_label(chart.root) for flag in flags),
-        data=_point_data(chart.points, plot, chart.bucket, chart.failing),
+        data=_point_data(chart) if has_values else None,
         data_failing=shorten(chart.failing_name, 60) if chart.failing else None,
-        data_plot=f"{plot.left:g},{plot.right:g},{chart.since.timestamp():.0f},{chart.until.timestamp():.0f}",
+        data_plot=f"{plot.left:g},{plot.right:g},{chart.since.timestamp():.0f},{chart.until.timestamp():.0f},"
+        f"{plot.top:g},{plot.bottom:g},{plot.floor:g}",
         data_answers=f"{chart.root}{chart.answers}" if chart.answers else None,
     )
 
@@ -246,7 +256,7 @@ def draw_labeled_band(band: LabeledBand | None, plot: Plot) -> Markup:
     return tag("g", area, line, text, class_="people outdated" if band.is_outdated else "people")
 
 
-def draw_dots(dots: Sequence[Dot], plot: Plot, strip: Plot) -> Markup:
+def draw_dots(dots: Sequence[Dot], plot: Plot, strip: Plot, max_marks: int) -> Markup:
     """Draw single answers, the low ones above the others. Refusals have a line of their own below the scores."""
     kinds: dict[str, list[tuple[float, float]]] = {"dots": [], "dots low": [], "dots refusal": []}
     y, width, length = strip.bottom - 9, plot.right - plot.left, plot.until - plot.since
@@ -255,20 +265,22 @@ def draw_dots(dots: Sequence[Dot], plot: Plot, strip: Plot) -> Markup:
         x = plot.left + width * ((dot.at - plot.since) / length)
         kinds[kind].append((x, y if dot.is_refusal else plot.y(dot.value)))
     refusals = kinds.pop("dots refusal")
-    parts = [draw_marks(points, kind) for kind, points in kinds.items()]
+    parts = [draw_marks(points, kind, max_marks) for kind, points in kinds.items()]
     if refusals:
-        parts.append(draw_marks(refusals, "dots refusal", y=y))
+        parts.append(draw_marks(refusals, "dots refusal", max_marks, y=y))
         parts.append(tag("text", "refusals", x=strip.left + 3, y=strip.top + 10))
     return concat(*parts)
 
 
-def draw_marks(points: Sequence[tuple[float, float]], css_class: str, *, y: float | None = None) -> Markup:
+def draw_marks(
+    points: Sequence[tuple[float, float]], css_class: str, max_marks: int, *, y: float | None = None
+) -> Markup:
     """Draw points as one path. Points in the same cell of a grid are drawn once, neighboring cells as one line.
 
-    The grid is as fine as :data:`MAX_MARKS` allows, so that the picture has a limited size, and no point is omitted.
+    The grid is as fine as ``max_marks`` allows, so that the picture has a limited size, and no point is omitted.
     """
     size = 2
-    while len(runs := _vertical_runs(points, size)) > MAX_MARKS:
+    while len(runs := _vertical_runs(points, size)) > max_marks:
         size *= 2
     path, at = "", (0.0, 0.0)
     for column, row, count in runs:
@@ -351,23 +363,24 @@ def draw_time_axis(plot: Plot, strip: Plot, layout: Layout, zone: tzinfo | None)
     return concat(tag("path", class_="edge", d=path), tag("g", *parts, text_anchor="middle"), until)
 
 
-def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta, failing: Sequence[Point] = ()) -> str:
-    """Return the values that the script shows next to the crosshair, as JSON rows of numbers."""
-    of_route = {(point.start, point.fingerprint): (round(point.mean, 4), point.n) for point in failing}
+def _point_data(chart: TrendChart) -> str:
+    """Return the values that the script shows next to the crosshair, as JSON rows of numbers.
+
+    Each row begins with the seconds from the start of the chart to that of the point, and with the point's length.
+    """
+    of_route = {(point.start, point.fingerprint): (round(point.mean, 4), point.n) for point in chart.failing}
+    since = round(chart.since.timestamp())
     rows = [
         (
-            round(point.start.timestamp()),
-            round(point.until(bucket).timestamp()),
-            round(plot.middle(point, bucket), 1),
-            round(plot.y(point.mean), 1),
+            round(point.start.timestamp()) - since,
+            round((point.until(chart.bucket) - point.start).total_seconds()),
             round(point.mean, 4),
             None if point.low is None else round(point.low, 4),
             None if point.high is None else round(point.high, 4),
             point.n,
-            int(point.has_min_samples),
             *of_route.get((point.start, point.fingerprint), ()),
         )
-        for point in sorted(points, key=lambda point: (point.start, point.fingerprint))
+        for point in sorted(chart.points, key=lambda point: (point.start, point.fingerprint))
     ]
     return json.dumps(rows, separators=(",", ":"))
 

@@ -255,7 +255,7 @@ class TrendStore(TrendReader):
         bucket: timedelta,
         since: datetime,
         until: datetime,
-        min_samples: int,
+        min_samples: Callable[[str], int],
         is_open: bool,
         scorer: str | None = None,
         route: str | None = None,
@@ -264,7 +264,7 @@ class TrendStore(TrendReader):
     ) -> dict[str, list[Bucket]]:
         """Return the results of :meth:`over_time` for each scorer that has scores, from the same few queries.
 
-        Histograms are not read.
+        ``min_samples`` returns the minimum number of scores for a scorer. Histograms are not read.
         """
         grid = BucketGrid(_seconds(bucket), timezone)
         request = _request(since, until, grid, None, scorer=scorer, route=route, service=service)
@@ -278,7 +278,8 @@ class TrendStore(TrendReader):
             seen = {(number,): outcomes for (number, name), outcomes in counts.items() if name == scorer}
             sums = WindowSums(own, seen, proxies if seen and _has_proxies(own) else {})
             place = {"service": service or "", "route": route or "", "scorer": scorer}
-            steps[scorer] = merge_buckets(sums, (since, until), place, grid, min_samples=min_samples, is_open=is_open)
+            least = min_samples(scorer)
+            steps[scorer] = merge_buckets(sums, (since, until), place, grid, min_samples=least, is_open=is_open)
         return steps
 
     def recent_means(self, *, scorer: str, since: datetime, until: datetime) -> list[RecentMean]:
