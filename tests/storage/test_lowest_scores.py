@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from sqlalchemy import delete, event, insert
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import TrackingStore
+from germane.storage.answers import lowest_scores
 from germane.storage.answers.lowest_scores import (
     STRATEGIES,
     ScoreFilter,
@@ -24,6 +25,7 @@ from germane.storage.answers.lowest_scores import (
     scan_by_value,
     scan_route,
     scan_small_window,
+    scan_some_values,
     scan_window,
 )
 from germane.storage.db.tables import exchange, rollup_dirty_hour, score
@@ -144,9 +146,9 @@ def test_every_query_strategy_returns_the_same_order_as_a_plain_sort(
     assert [row["id"] for row in found] == sorted_ids(stored_rows, score_filter)[:limit]
 
 
-def test_scores_of_whole_days_are_counted_by_rollups(score_table: ScoreTable) -> None:
+def test_scores_of_whole_days_are_counted_by_rollups(score_table: ScoreTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rollups show that a window is large, so that no scores are counted. Other windows are counted."""
-    rows = score_table.write([(0.5, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
+    rows = score_table.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
     store, begin = score_table.store, min(row["started_at"] for row in rows)
     with transaction(store) as connection:
         connection.execute(insert(rollup_dirty_hour), [{"hour": begin.replace(minute=0)}])
@@ -160,6 +162,25 @@ def test_scores_of_whole_days_are_counted_by_rollups(score_table: ScoreTable) ->
 
     assert found == [[True, False], [True, False], [True, False], [False, False]]
     assert sum("OFFSET" in statement for statement in statements) == len(windows) * 2 - 2
+
+
+def test_no_more_values_are_read_than_a_window_has_scores(
+    score_table: ScoreTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then, reading the window is faster. Without rollups, the number of scores is unknown."""
+    rows = score_table.write(
+        [(number / 200, number % 20 + number // 60 * 2880, "a", "shop", "ask", "f1", None) for number in range(120)]
+    )
+    store, begin = score_table.store, min(row["started_at"] for row in rows)
+    with transaction(store) as connection:
+        connection.execute(insert(rollup_dirty_hour), [{"hour": begin.replace(minute=0)}])
+    store.rollups.update()
+    monkeypatch.setattr(lowest_scores, "VALUE_SCAN_STEPS", (60, 100))
+    rare = ScoreFilter(scorer="a", fingerprint="f2")
+
+    with transaction(store, read_only=True) as connection:
+        assert scan_some_values(connection, rare, 5) is None
+        assert scan_some_values(connection, replace(rare, since=begin + DAY), 5) == []
 
 
 def test_a_query_strategy_returns_none_if_it_would_be_too_expensive(score_table: ScoreTable) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
@@ -146,15 +147,16 @@ def scan_floor(
     return floor
 
 
-def has_more_scores(connection: Connection, window: tuple[datetime | None, datetime | None], bound: int) -> bool:
-    """Return whether a window has more scores than ``bound``, by the rollups of its days or by the time index.
-
-    While scores are being deleted, rollups may still count them.
-    """
-    since, until = window
+def count_rolled_scores(connection: Connection, since: datetime | None, until: datetime | None) -> int:
+    """Return the number of scores in the rollups of a window's whole days, which may still count deleted ones."""
     days = within(rollup.c.start, since, None if until is None else down(until, DAY))
     counted = select(func.sum(rollup.c.n)).where(rollup.c.span == DAY, rollup.c.dimension == "", *days)
-    if (connection.execute(counted).scalar_one() or 0) > bound:
+    return int(connection.execute(counted).scalar_one() or 0)
+
+
+def has_more_scores(connection: Connection, window: tuple[datetime | None, datetime | None], bound: int) -> bool:
+    """Return whether a window has more scores than ``bound``, by the rollups of its days or by the time index."""
+    if count_rolled_scores(connection, *window) > bound:
         return True
     moment = score.c.started_at
     # Count from the oldest score: SQLite needs about half as long again to read an index backward.
@@ -250,4 +252,11 @@ def lowest_first(rows: Iterable[RowMapping], limit: int) -> Rows:
     return sorted(rows, key=lambda row: (row["value"], -row["started_at"].timestamp(), -row["id"]))[:limit]
 
 
-STRATEGIES: tuple[Strategy, ...] = (scan_small_window, scan_route, scan_by_value, scan_window)
+def scan_some_values(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows | None:
+    """Read scores in ascending order of value, but give up if reading the whole window is faster."""
+    size = count_rolled_scores(connection, chosen.since, chosen.until)
+    totals = zip(VALUE_SCAN_STEPS, accumulate(VALUE_SCAN_STEPS, initial=0), strict=False)
+    return scan_by_value(connection, chosen, limit, [step for step, read in totals if not size or read < size])
+
+
+STRATEGIES: tuple[Strategy, ...] = (scan_small_window, scan_route, scan_some_values, scan_window)
