@@ -161,12 +161,23 @@ def test_the_verdict_of_the_overview_is_exported(page: TestClient) -> None:
     assert found.one("germane_verdict_drop", service=SERVICE, route=SEARCH, scorer="answer_relevancy") > 0.1
 
 
+def test_metrics_do_not_search_for_the_cause_of_a_drop(week: Week) -> None:
+    """They do not state it, and are read more often than pages."""
+    verdict = exposition.load_snapshot(week.store, load_settings(database="sqlite://"), NOW).verdict
+
+    assert verdict is not None
+    assert verdict.is_worse
+    assert verdict.situation.explained is None
+
+
 def test_the_drop_of_a_service_as_a_whole_is_exported(scrape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has an empty route. A share of answers is no decrease of a mean, so it is left out."""
     level = {"shifts": (), "current": ScoreLevel(mean=0.6, n=90), "baseline": ScoreLevel(mean=0.8, n=90)}
     for kind, expected in (("drop", [pytest.approx(0.2)]), ("noncommittal_rate", [])):
         verdict = build_verdict(make_situation({}, None, alerts=[drop_alert(type=kind, **level)]))
-        monkeypatch.setattr(exposition, "load_fleet", lambda *_, found=verdict: SimpleNamespace(verdict=found))
+        monkeypatch.setattr(
+            exposition, "load_unexplained_fleet", lambda *_, found=verdict: SimpleNamespace(verdict=found)
+        )
 
         found = scrape()
 

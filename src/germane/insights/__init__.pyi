@@ -42,6 +42,7 @@ from .document import mean_cells as mean_cells
 from .document import to_html as to_html
 from .document import to_markdown as to_markdown
 from .fleet import load_fleet as load_fleet
+from .fleet import load_unexplained_fleet as load_unexplained_fleet
 from .formatting import format_bytes as format_bytes
 from .formatting import format_duration as format_duration
 from .formatting import humanize as humanize

@@ -103,11 +103,11 @@ def load_fleet(context: InsightContext, view: ViewParams, now: datetime) -> Flee
     Raises:
         StorageError: The database is unreachable, or its schema version does not match this code.
     """
-    fleet = _load_fleet(context, view, now)
+    fleet = load_unexplained_fleet(context, view, now)
     return replace(fleet, verdict=_explained(context, fleet.verdict))
 
 
-def _load_fleet(context: InsightContext, view: ViewParams, now: datetime) -> Fleet:
+def load_unexplained_fleet(context: InsightContext, view: ViewParams, now: datetime) -> Fleet:
     """Load the fleet without the onset and the cause of the drop."""
     health = load_health(context)
     alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
@@ -374,7 +374,7 @@ def load_route_verdict(
 
     Findings come from the tests across all routes of all services.
     """
-    fleet = _load_fleet(context, replace(view, service=service, scorer=scorer), context.now())
+    fleet = load_unexplained_fleet(context, replace(view, service=service, scorer=scorer), context.now())
     (day,), (situation,) = fleet.days, fleet.situations
     if day.scorer != scorer:  # no scores in the last week
         day = replace(day, scorer=scorer, reference_period=None, reference_summary=None)

@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from germane.dashboard.metrics.families import MetricsSnapshot, build_families
 from germane.errors import StorageError
-from germane.insights import DEFAULT_WINDOW, InsightContext, ViewParams, load_estimates, load_fleet
+from germane.insights import DEFAULT_WINDOW, InsightContext, ViewParams, load_estimates, load_unexplained_fleet
 
 if TYPE_CHECKING:
     from germane.settings import Settings
@@ -51,7 +51,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
     context = InsightContext(store=store, settings=settings, now=lambda: now)
     view = ViewParams(window=DEFAULT_WINDOW, since=now - WINDOWS[DEFAULT_WINDOW], until=now)
     return MetricsSnapshot(
-        verdict=load_fleet(context, view, now).verdict,
+        verdict=load_unexplained_fleet(context, view, now).verdict,
         windows={
             name: store.trends.window_summary(since=until - length, until=until) for name, length in WINDOWS.items()
         },
