@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, create_key
 
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
+from germane.records import fast_constructor
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
 from germane.tracer.contexts import MAX_CONTEXTS
@@ -49,6 +50,7 @@ _COLUMNS = {
     "user": (conventions.USER_ID,),
 }
 """Attributes that have their own column, with their attribute names on a span."""
+_new_exchange = fast_constructor(Exchange)
 _USER_MESSAGE = '[{"role":"user","parts":[{"type":"text","content":%s}]}]'
 _ASSISTANT_MESSAGE = '[{"role":"assistant","parts":[{"type":"text","content":%s}],"finish_reason":"stop"}]'
 
@@ -413,7 +415,7 @@ class HandlerRecording(Recording):
             and sampling_key <= connection.sample_rate
             and bool(score_processors())
         )
-        return Exchange(
+        return _new_exchange(
             id=self.exchange_id,
             trace_id=trace_id,
             span_id=self.span_id,

@@ -54,7 +54,7 @@ def is_text(value: Any) -> bool:
 
 def is_secret(text: str) -> bool:
     """Return whether a text consists of a key or a token, alone or after one word such as ``Bearer``."""
-    words = text[:_MAX_LENGTH].split()
+    words = text[:_MAX_LENGTH].split(maxsplit=2)
     return len(words) < 3 and any(map(_SECRET.fullmatch, words))
 
 
