@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -60,6 +62,28 @@ def test_a_search_for_failed_answers_runs_as_many_statements_for_hundreds_as_for
 
     assert newest == [made[1].id, made[-1].id]
     assert counts[0] == counts[1]
+
+
+def test_the_searches_of_a_page_find_the_newest_scores_of_a_window_once(store: TrackingStore, make: Make) -> None:
+    """They see one state of the database, whose oldest and newest scores they count. The next page sees changes."""
+    write(store, make, VALUES)
+    statements: list[str] = []
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
+    results = []
+    for _ in range(2):
+        statements.clear()
+        with store.snapshot():
+            found = store.answers.search(AnswerFilter(), sort="lowest", limit=2).answers
+            found = store.answers.search(AnswerFilter(refusals=False), sort="lowest", limit=2).answers
+            counts = [store.answers.count_matches(AnswerFilter(refusals=value)).count for value in (None, True, False)]
+        results.append((len(found), *counts))
+        is_by_time = [
+            re.match(r"SELECT score.started_at.* ORDER BY \S+( DESC)?\s+LIMIT", one, re.DOTALL) for one in statements
+        ]
+        assert Counter(found[1] for found in is_by_time if found) == {None: 1, " DESC": 1}
+        write(store, lambda place, **given: make(place + 50, **{**given, "id": f"{place + 50:032x}"}), [0.5])
+
+    assert [after - before for before, after in zip(*results, strict=True)] == [0, 1, 0, 1]
 
 
 def test_search_by_reason_looks_up_tasks_by_exchange(

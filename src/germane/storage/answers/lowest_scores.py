@@ -22,6 +22,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, s
 
 from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
 from germane.storage.db.conditions import matching, within
+from germane.storage.db.engine import share
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, rollup, score
@@ -129,8 +130,7 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
     uncovered = (chosen.service, chosen.fingerprint, chosen.label, chosen.refusals)
     if any(uncovered) or (chosen.low and chosen.at_least is not None):
         # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
-        window = chosen.window(score.c.started_at)
-        floor = scan_floor(connection, score.c.started_at, window, few)
+        floor = find_floor(connection, chosen.since, chosen.until, few)
         newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
         sample = select(score.c.value).where(*newest).limit(few // MIN_MATCH_RATIO + 1).subquery("sample")
         if connection.execute(select(func.count()).select_from(sample)).scalar_one() <= few // MIN_MATCH_RATIO:
@@ -145,6 +145,16 @@ def scan_floor(
     query = select(moment).where(*inside).order_by(moment.desc()).offset(bound).limit(1)
     floor: datetime | None = connection.execute(query).scalar()
     return floor
+
+
+def find_floor(connection: Connection, since: datetime | None, until: datetime | None, bound: int) -> datetime | None:
+    """Return the time of the score that is ``bound`` scores older than the newest of a window, or None if it has fewer.
+
+    The searches of a page need the same one, so they share the result if they see one state of the database.
+    """
+    moment = score.c.started_at
+    inside = within(moment, since, until)
+    return share(connection, ("floor", since, until, bound), lambda: scan_floor(connection, moment, inside, bound))
 
 
 def count_rolled_scores(connection: Connection, since: datetime | None, until: datetime | None) -> int:
@@ -166,7 +176,8 @@ def has_more_scores(connection: Connection, window: tuple[datetime | None, datet
 
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
     """Read the whole window if it has few scores; otherwise, return None."""
-    if has_more_scores(connection, (chosen.since, chosen.until), few):
+    window = (chosen.since, chosen.until)
+    if share(connection, ("more", window, few), lambda: has_more_scores(connection, window, few)):
         return None
     return scan_window(connection, chosen, limit)
 

@@ -19,7 +19,7 @@ from germane.statistics import Estimate, RunningSums, estimate_mean
 from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import load_all_labels, load_exchanges, load_scores, load_tasks
 from germane.storage.answers.filter import Answer, AnswerCursor, AnswerFilter, AnswerSort
-from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast, scan_floor
+from germane.storage.answers.lowest_scores import ScoreFilter, find_floor, find_lowest_fast, scan_floor
 from germane.storage.answers.questions import load_question_keys, question_key
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.conditions import matching
@@ -135,10 +135,10 @@ def _find_rows(
             return rows, None
     # Search the newest scores in the window. When sorted by time, start at the cursor.
     bound = MAX_EXCHANGES_SCANNED if chosen.needs_exchanges or sort == "slowest" else MAX_SCORES_SCANNED
-    inside = chosen.score_filter.window(score.c.started_at)
+    until = chosen.until
     if after and sort == "newest":
-        inside.append(score.c.started_at <= after.at)
-    floor = scan_floor(connection, score.c.started_at, inside, bound)
+        until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
+    floor = find_floor(connection, chosen.since, until, bound)
     # Use exactly one lower bound: given two, SQLite would use the wider one, and given none, it would not use the time
     # index.
     within = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)

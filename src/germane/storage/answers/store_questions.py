@@ -19,7 +19,7 @@ from germane.score import NONCOMMITTAL, Score, is_low_value
 from germane.statistics import Estimate
 from germane.storage.answers.detail import load_exchanges
 from germane.storage.answers.filter import Answer, AnswerFilter
-from germane.storage.answers.lowest_scores import scan_floor
+from germane.storage.answers.lowest_scores import find_floor
 from germane.storage.answers.questions import BLANK_KEY, load_question_keys, question_key
 from germane.storage.answers.search import (
     BEGINNING,
@@ -242,8 +242,7 @@ class QuestionStore(StoreComponent):
 
 
 def _load_scores(connection: Connection, chosen: AnswerFilter) -> QuestionScores:
-    within = chosen.score_filter.window(score.c.started_at)
-    floor = scan_floor(connection, score.c.started_at, within, MAX_SCORES_SCANNED)
+    floor = find_floor(connection, chosen.since, chosen.until, MAX_SCORES_SCANNED)
     limited = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)
     columns = (score.c.started_at, score.c.value, score.c.label, score.c.sampling_probability)
     query = (

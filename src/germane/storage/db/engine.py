@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,7 @@ than most queries, so only expensive ones use them."""
 logger = logging.getLogger("germane.storage")
 
 _Collection = TypeVar("_Collection")
+_Result = TypeVar("_Result")
 CommitEvent = tuple[str, str, str, str]
 """Route, scorer, outcome and reason. Without a scorer, the event is about a captured exchange, and the outcome is
 ``stored`` or ``dropped``. With a scorer, the outcome is ``scored``, ``skipped`` or ``failed``. The reason may be
@@ -58,6 +59,8 @@ _IS_CHECKED: Final = "germane_is_checked"
 _FAILED: Final = "failed"
 """Loss reason after an SQLite error that a lost or damaged file may have caused. The caller reports the error."""
 _LOST_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
+_SHARED: Final = "germane_shared"
+"""Execution option of connections that see one state of the database, with the results that reads share."""
 _PENDING: Final = "germane_pending"
 """Key in ``Connection.info`` for the transaction's pending changes."""
 _EVENTS: Final = "events"
@@ -77,6 +80,17 @@ def pop_pending(connection: Connection, key: str, new: Callable[[], _Collection]
     """Remove and return the pending changes stored under ``key``. If there are none, return ``new()``."""
     pending: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
     return pending
+
+
+def share(connection: Connection, key: Hashable, read: Callable[[], _Result]) -> _Result:
+    """Return what ``read`` returns, without calling it again for a connection that sees one state of the database."""
+    shared: dict[Hashable, Any] | None = connection.get_execution_options().get(_SHARED)
+    if shared is None:
+        return read()
+    if key not in shared:
+        shared[key] = read()
+    result: _Result = shared[key]
+    return result
 
 
 def record_events(connection: Connection, events: Mapping[CommitEvent, int]) -> None:
@@ -270,7 +284,7 @@ class Database:
             self.close()  # open connections would still read the old file
         with self._gate.enter(), self.engine.connect() as connection:
             options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
-            reading = connection.execution_options(**{READ_ONLY: True}, **options)
+            reading = connection.execution_options(**{READ_ONLY: True, _SHARED: {} if snapshot else None}, **options)
             if options:
                 reading.exec_driver_sql(_PLANNER_SETTINGS)
             yield reading
