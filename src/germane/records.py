@@ -17,12 +17,12 @@ def fast_constructor(record: type[R]) -> type[R]:
     then turns the instance into one of the frozen class.
     """
 
-    def freeze(self: Any) -> None:
+    def become_frozen(self: Any) -> None:
         self.__class__ = record
 
     values = [(x.name, x.type, field(default=x.default, default_factory=x.default_factory)) for x in fields(record)]  # type: ignore[arg-type]  # the class
-    assigning: Any = make_dataclass(record.__name__, values, kw_only=True, namespace={"__post_init__": freeze})
-    methods = {"__init__": assigning.__init__, "__post_init__": freeze}
+    assigning: Any = make_dataclass(record.__name__, values, kw_only=True, namespace={"__post_init__": become_frozen})
+    methods = {"__init__": assigning.__init__, "__post_init__": become_frozen}
     methods |= {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     return cast("type[R]", type(record.__name__, (record,), methods))
 

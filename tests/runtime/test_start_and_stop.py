@@ -272,7 +272,7 @@ def test_an_observed_judge_client_creates_no_exchange(
     judge: FakeJudge, database: str, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This holds even if every request by the client is observed."""
-    from openai import AsyncOpenAI
+    from germane.scorers.judge.openai_client import OpenAIClient
 
     seen = []
 
@@ -281,8 +281,8 @@ def test_an_observed_judge_client_creates_no_exchange(
             seen.append(ask(str(body["messages"])))
         return await original(self, path, body=body, **options)
 
-    original = AsyncOpenAI.post
-    monkeypatch.setattr(AsyncOpenAI, "post", germane.observe(question="path")(post))
+    original = OpenAIClient.post
+    monkeypatch.setattr(OpenAIClient, "post", germane.observe(question="path")(post))
     germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(3)
 

@@ -108,13 +108,15 @@ def test_steps_of_all_scorers_are_those_of_each_and_cost_no_more_queries(
     write(spread(31, hours=3), [0.125] * 31, scorer="s")
     write([7], [0.3], scorer="t", route="other")
     window = {"since": SINCE + 2.5 * HOUR, "until": SINCE + 8.5 * HOUR, "bucket": HOUR, "route": "ask"}
-    chosen = {"min_samples": 20, "is_open": is_open, **window}
+    chosen = {"is_open": is_open, **window}
     statements: list[str] = []
     event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
 
-    alone = {scorer: store.trends.over_time(scorer=scorer, histograms=False, **chosen) for scorer in "rs"}
+    alone = {
+        scorer: store.trends.over_time(scorer=scorer, histograms=False, min_samples=20, **chosen) for scorer in "rs"
+    }
     count = len(statements)
-    together = store.trends.steps_by_scorer(**chosen)
+    together = store.trends.steps_by_scorer(min_samples=lambda _: 20, **chosen)
 
     assert together == alone
     assert any("AS sum_vx" in statement for statement in statements[count:])

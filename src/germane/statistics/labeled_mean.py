@@ -91,7 +91,8 @@ def estimate_labeled_mean(y: Floats, f: Floats, v: Floats, scores: WeightedSums)
     y_mean, f_mean, judge_mean = float(v @ y), float(v @ f), scores.sum_wy / scores.sum_w
     from_mean, offset = f - f_mean, judge_mean - f_mean
     of_y, of_f, of_both = (float(v @ terms) for terms in ((y - y_mean) ** 2, from_mean**2, from_mean * (y - y_mean)))
-    slope = max(0.0, of_both / of_f) if of_f > _TINY else 0.0
+    both_vary = min(of_f, of_y) > _TINY  # the spread of equal values is a rounding error
+    slope = max(0.0, of_both / of_f) if both_vary else 0.0
     squares = scores.sum_w2y2 - 2 * judge_mean * scores.sum_w2y + judge_mean**2 * scores.sum_w2
     judge_variance = slope**2 * max(0.0, squares) / scores.sum_w**2 * scores.n / max(1, scores.n - 1)
     used, leverage = v, v  # the weight of a label in the mean, and its leverage on its own residual
@@ -108,7 +109,7 @@ def estimate_labeled_mean(y: Floats, f: Floats, v: Floats, scores: WeightedSums)
         half_width=(down + up) / 2,
         labels_only=(_clip(min(low, y_mean - half_alone)), _clip(max(high, y_mean + half_alone))),
         slope=slope,
-        correlation=max(-1.0, min(1.0, of_both / math.sqrt(of_f * of_y))) if min(of_f, of_y) > _TINY else 0.0,
+        correlation=max(-1.0, min(1.0, of_both / math.sqrt(of_f * of_y))) if both_vary else 0.0,
         judge_mean=judge_mean, judge_variance=judge_variance, few_low=few_low, few_high=few_high,
     )  # fmt: skip
 
