@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 from tests.docs.blocks import of
 from tests.storage.archive_templates import POSTGRESQL_IS_SLOW, Copy
 from tests.storage.archiving import FIRST_DAY, SINCE, UNTIL, Make, archive, fill
@@ -29,6 +29,7 @@ from germane.annotation import Feedback
 from germane.errors import ArchiveError
 from germane.statistics.histogram import Histogram
 from germane.storage import ExportSelection, TrackingStore
+from germane.storage.archive import reader
 from germane.storage.archive.days import ArchivedDay
 from germane.storage.archive.files import open_writer
 from germane.storage.archive.rows import arrow_schema
@@ -304,6 +305,55 @@ def test_a_flipped_bit_in_any_file_never_changes_what_is_read(sqlite_archived: C
 
     assert read() == before
     assert named >= {"exchange", "score", "scoring_task", "feedback"}
+
+
+def test_queries_of_a_page_read_rows_of_the_archive_once(sqlite_filled: Copy) -> None:
+    """They share sums by day, from which each computes its own buckets and groups. Files are still checked."""
+    statements: list[str] = []
+    window: dict[str, Any] = {
+        "since": FIRST_DAY + timedelta(hours=5, minutes=7),
+        "until": FIRST_DAY + timedelta(hours=40),
+    }
+    days = [timedelta(days=days) for days in (1, 2, 7)]
+
+    def read() -> dict[Any, Any]:
+        trends = sqlite_filled.store.trends
+        chosen = {"scorer": "relevancy", **window}
+        found: dict[Any, Any] = {"window": trends.window_summary(**chosen)}
+        for bucket in days:
+            found[bucket, "all"] = trends.over_time(bucket=bucket, histograms=False, **chosen)
+            found[bucket, "by route"] = trends.over_time(bucket=bucket, by="route", histograms=False, **chosen)
+            found[bucket, "routes"] = trends.routes_over_time(bucket=bucket, routes=["ask"], **chosen)
+        return found
+
+    def count(*details: Any) -> None:
+        statements.append(details[2])
+
+    expected = read()
+    archive(sqlite_filled.store, str(sqlite_filled.folder))
+    event.listen(reader._engine(), "before_cursor_execute", count)
+    try:
+        assert_same_trends(expected, read())
+        assert_same_trends(expected, read())
+    finally:
+        event.remove(reader._engine(), "before_cursor_execute", count)
+
+    assert sorted(statement.split("FROM ")[1].split()[0] for statement in statements) == ["exchange", "score", "tally"]
+    file_of(sqlite_filled, "score").unlink()
+    with pytest.raises(ArchiveError, match="is missing"):
+        read()
+
+
+def test_kept_sums_are_bounded(sqlite_archived: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MAX_KEPT_VALUES", 100)
+    trends, before = sqlite_archived.store.trends, set(reader._idle)
+
+    for minutes in range(20):
+        trends.window_summary(since=FIRST_DAY + timedelta(minutes=minutes + 1), until=FIRST_DAY + timedelta(hours=30))
+
+    kept = [one.kept for key, one in reader._idle.items() if key not in before]
+    assert kept
+    assert all(sum(1 + sum(map(len, rows)) for rows in one.values()) <= 100 for one in kept)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs file permissions")

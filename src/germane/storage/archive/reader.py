@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -58,6 +58,8 @@ CREATE MACRO jsonb_typeof(value) AS CASE json_type(value)
 """
 """PostgreSQL's functions for the attributes of an exchange."""
 MAX_LOADED_ROWS: Final = 1_000_000
+MAX_KEPT_VALUES: Final = 100_000
+"""Maximum number of values in the results that are kept with each connection. They take about 3 MB."""
 MAX_IDLE: Final = 8
 """Maximum number of DuckDB connections to keep for later queries."""
 _BEGINNING: Final = datetime(1970, 1, 2, tzinfo=UTC)
@@ -322,6 +324,7 @@ class _Reader:
         self._load = load
         self._created: set[str] = set()
         self._checked: set[str] = set()
+        self.kept: dict[Hashable, list[Any]] = {}  # results of queries, least recently used first
 
     def begin(self) -> None:
         """Check the files again before they are read."""
@@ -369,7 +372,7 @@ def connect_to_files(days: ArchivedFiles, *, load: bool = False) -> Iterator[Con
     unused: _Reader | None = reader  # closed at the end, unless it is kept for the next query of the same files
     try:
         with connection:
-            connection.info[_DAYS] = days
+            connection.info[_READER] = reader
             yield connection
         if not load:
             with _lock:
@@ -382,6 +385,17 @@ def connect_to_files(days: ArchivedFiles, *, load: bool = False) -> Iterator[Con
             unused.database.close()
 
 
+def read_once(connection: Connection, table: str, key: Hashable, read: Callable[[], list[Any]]) -> list[Any]:
+    """Return the rows of a query of one table of the archive, which are kept for later queries of the same files."""
+    reader: _Reader = connection.info[_READER]
+    reader.prepare(table)
+    rows = reader.kept.pop(key, None)
+    reader.kept[key] = rows = read() if rows is None else rows
+    while sum(1 + sum(map(len, kept)) for kept in reader.kept.values()) > MAX_KEPT_VALUES:
+        del reader.kept[next(iter(reader.kept))]
+    return rows
+
+
 _MENTIONS: Final = {table: re.compile(rf"\b{table}\b") for table in TABLES}
 _lock = threading.Lock()
 _idle: dict[Any, _Reader] = {}
@@ -389,7 +403,7 @@ _idle: dict[Any, _Reader] = {}
 _of_parent: list[Any] = []
 """DuckDB of the parent process. Freeing it would wait for threads that do not exist in this process."""
 _opening: ContextVar[_Reader] = ContextVar("germane_archive")
-_DAYS: Final = "germane_days"
+_READER: Final = "germane_reader"
 """Key in ``Connection.info`` for what a connection reads."""
 
 
@@ -414,7 +428,7 @@ def _engine() -> Engine:
     @event.listens_for(engine, "handle_error")
     def translate(context: ExceptionContext) -> None:
         if context.connection is not None and not isinstance(context.original_exception, ArchiveError):
-            raise _read_error(context.connection.info[_DAYS], context.original_exception)
+            raise _read_error(context.connection.info[_READER].days, context.original_exception)
 
     return engine
 

@@ -7,11 +7,11 @@ within a day, and for breakdowns that the rollups of that day do not include.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Self
 
 from sqlalchemy import Connection, or_
@@ -27,6 +27,7 @@ from germane.storage.archive.reader import (
     find_days,
     in_window,
     open_archive,
+    read_once,
 )
 from germane.storage.counts import dirty_hours
 from germane.storage.db.mappers import batched
@@ -39,6 +40,7 @@ from germane.storage.trends.statements import (
     HISTOGRAMS,
     OUTCOME_COUNTS,
     PROXY_SUMS,
+    ROUTES,
     SCORE_SUMS,
     SCORE_SUMS_WITH_HISTOGRAMS,
     Grouping,
@@ -323,26 +325,38 @@ class TrendQuery:
         self, connection: Connection, measure: Measure, grouping: Grouping, parts: WindowParts
     ) -> Iterator[tuple[Any, ...]]:
         """Yield sums over the parts of a window. SQL does not add up rollups of whole buckets, which are few."""
-        is_archive = connection.dialect.name == ARCHIVE
         raw = [(0, run) for run in parts.raw]  # the length 0 stands for rows; in a statement, they precede rollups
         # A database can only use its index for a single range, so each range is a part of a statement. In the archive,
         # all ranges of rows are read together.
-        together, others = (raw, parts.rolled) if is_archive else ((), [*raw, *parts.rolled])
+        together, others = (raw, parts.rolled) if connection.dialect.name == ARCHIVE else ((), [*raw, *parts.rolled])
+        is_shared = connection is not self._connection and measure.rolled_sums and not grouping.dimension
         for ranges in filter(None, [together, *batched(others, MAX_PARTS)]):
-            row_ranges = sum(not span for span, _ in ranges)
-            rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in ranges if span)
-            # Statements for any number of ranges would fill the memory, so they are not kept.
-            is_kept = row_ranges <= MAX_PARTS
-            build = select_sums if is_kept else select_sums.__wrapped__
-            rows = (row_ranges,) if is_archive and row_ranges else (1,) * row_ranges
-            has_excluded = bool(parts.excluded and rollups)
-            statement = build(measure, grouping, connection.dialect.name, rows, rollups, has_excluded=has_excluded)
-            parameters: dict[str, Any] = {**self._request.equal, "dimension": grouping.rolled_by}
-            parameters["excluded"] = sorted(parts.excluded)
-            for number, (span, (since, until)) in enumerate(ranges):
-                parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
-            options = {"compiled_cache": compiled_sums(connection.engine) if is_kept else None}
-            yield from map(tuple, connection.execute(statement, parameters, execution_options=options).all())
+            execute = partial(self._execute, connection, measure, ranges, parts.excluded)
+            if not is_shared or any(self._is_bucket(span) for span, _ in ranges):
+                yield from execute(grouping)
+            else:  # the queries of a page add up about the same rows of the archive, so these sums are read once
+                refined = grouping.refine(measure)
+                key = measure, refined, *ranges, *map(self._request.equal.get, refined.equal)
+                table = measure.rollup if ranges[0][0] else measure.moment.table
+                sums = read_once(connection, table.name, key, partial(execute, refined))
+                yield from grouping.regroup(sums, refined, self._request.equal.get(ROUTES))
+
+    def _execute(
+        self, connection: Connection, measure: Measure, ranges: Any, excluded: Collection[datetime], grouping: Grouping
+    ) -> list[tuple[Any, ...]]:
+        row_ranges = sum(not span for span, _ in ranges)
+        rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in ranges if span)
+        # Statements for any number of ranges would fill the memory, so they are not kept.
+        is_kept = row_ranges <= MAX_PARTS
+        build = select_sums if is_kept else select_sums.__wrapped__
+        dialect = connection.dialect.name
+        rows = (row_ranges,) if dialect == ARCHIVE and row_ranges else (1,) * row_ranges
+        statement = build(measure, grouping, dialect, rows, rollups, has_excluded=bool(excluded and rollups))
+        parameters = {**self._request.equal, "dimension": grouping.rolled_by, "excluded": sorted(excluded)}
+        for number, (span, (since, until)) in enumerate(ranges):
+            parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
+        options = {"compiled_cache": compiled_sums(connection.engine) if is_kept else None}
+        return [tuple(row) for row in connection.execute(statement, parameters, execution_options=options)]
 
     def _is_bucket(self, span: int) -> bool:
         """Return whether a rollup covers a whole bucket. Those by label are also split by route."""

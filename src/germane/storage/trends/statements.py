@@ -7,7 +7,7 @@ building the statements of a page would take about as long as executing them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -47,6 +47,7 @@ from germane.storage.trends.aggregates import (
     labeled,
 )
 from germane.storage.trends.dimensions import ROUTE
+from germane.storage.trends.time_ranges import DAY
 
 MAX_STATEMENTS: Final = 48
 """Maximum number of statements to keep, and of compiled forms to keep per engine. Each takes about 100 kB."""
@@ -107,6 +108,8 @@ OUTCOME_COUNTS: Final = Measure(
     [rollup_count.c.count],
 )
 """Number of exchanges by outcome and reason."""
+_COLUMNS: Final = ("service", "route", "scorer", "fingerprint", "outcome", "reason")
+"""Columns to group by, of which each table has some."""
 ROUTES: Final = "routes"
 """Name of the parameter with the names of several routes."""
 
@@ -128,6 +131,22 @@ class Grouping:
     def rolled_by(self) -> str:
         """The dimension of the rollups to read."""
         return self.dimension or (ROUTE if ROUTE in self.names or ROUTE in self.equal else "")
+
+    def refine(self, measure: Measure) -> Grouping:
+        """Return the grouping by all columns and, if buckets are whole days, by day, which several queries share."""
+        names = tuple(name for name in _COLUMNS if name in measure.rollup.c)
+        has_whole_days = self.bucket is None or not any(seconds % DAY for seconds in self.bucket)
+        bucket = (DAY, 0) if has_whole_days else self.bucket
+        return Grouping(names, tuple(name for name in names if name in self.equal), bucket)
+
+    def regroup(self, rows: Iterable[Any], refined: Grouping, routes: Collection[str] | None) -> Iterator[Any]:
+        """Yield those rows of a refined grouping that are on one of the routes, with the keys of this grouping."""
+        (length, shift), (_, refined_shift) = (grouping.bucket or (DAY, 0) for grouping in (self, refined))
+        route, *kept = (1 + refined.names.index(name) for name in (ROUTE, *self.names))
+        for row in rows:
+            if routes is None or row[route] in routes:
+                bucket = () if self.bucket is None else ((row[0] - refined_shift + shift) // length * length,)
+                yield *bucket, *(row[index] for index in kept), *row[1 + len(refined.names) :]
 
 
 @lru_cache(maxsize=MAX_STATEMENTS)
