@@ -216,7 +216,9 @@ def run(command: Command, source: Source, url: str) -> tuple[str, bool]:
             raise RuntimeError(f"{command.name}: {error.read_text()}")
     cpu = usage.ru_utime + usage.ru_stime + source.server_seconds() - server
     rows = command.rows(out.read_text(), files["csv" if "csv" in command.arguments else "jsonl"]) if command.rows else 0
-    megabytes = int((source.folder / "status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
+    peak = source.folder / "status"
+    megabytes = int(peak.read_text().partition("VmHWM:")[2].split()[0]) / 1024
+    peak.unlink()
     met = not (command.seconds and seconds > command.seconds)
     if command.rate:
         met = rows / seconds >= command.rate and megabytes <= MEMORY_GOAL

@@ -24,7 +24,6 @@ from germane.storage.db import drivers
 from germane.storage.db.tables import metadata
 
 pytest_plugins = ["tests.costs"]
-gc.disable()  # until all tests are collected: little is freed until then, and the search takes a third of the time
 
 # The time that an example takes depends on the load of the machine, not on germane. Each run repeats the same examples.
 # To look for new ones: make test ARGS=--hypothesis-profile=explore
@@ -82,11 +81,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("compat")
 
 
-def pytest_collection_finish() -> None:
-    """Exclude the collected tests from garbage collection, which otherwise visits them in every test that collects."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without garbage collection, which would take a third of the time; exempt them from it later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 class PostgreSQL:

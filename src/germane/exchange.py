@@ -160,7 +160,7 @@ def new_exchange_id() -> str:
         digits = os.urandom(10 * _ID_BATCH_SIZE).hex()
         random_digits, *rest = (digits[start : start + 20] for start in range(0, len(digits), 20))
         _random_digits.extend(rest)
-    return (time.time_ns() // 1_000_000).to_bytes(6).hex() + random_digits
+    return (time.time_ns() // 1_000_000 % 2**48).to_bytes(6).hex() + random_digits
 
 
 def exchange_id_for(trace_id: str, span_id: str, started: int) -> str:

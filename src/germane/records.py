@@ -15,7 +15,12 @@ def fast_constructor(record: type[R]) -> type[R]:
 
     A frozen dataclass sets each field with ``object.__setattr__``, a slow call. This subclass assigns the fields, and
     then turns the instance into one of the frozen class.
+
+    Raises:
+        TypeError: The class has a ``__post_init__`` method, which would not be called.
     """
+    if hasattr(record, "__post_init__"):
+        raise TypeError(f"{record.__name__}.__post_init__ would not be called")
 
     def become_frozen(self: Any) -> None:
         self.__class__ = record

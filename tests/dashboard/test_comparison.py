@@ -23,6 +23,7 @@ from tests.insights.situations import plain_text
 from germane.exchange import Exchange, new_exchange_id, normalized_question, sampling_key_for
 from germane.insights import ComparisonRequest, InsightContext, ViewParams, load_comparison
 from germane.insights.comparison import ComparisonInsight
+from germane.insights.comparison_context import _LabelUsage
 from germane.insights.wording import comparison_sentence
 from germane.score import Score, band_of
 from germane.settings import load_settings
@@ -198,6 +199,26 @@ def test_versions_began_together_if_they_share_the_first_hour_and_most_answers_o
         found[service] = context is not None and context.began_together == {"prompt_version": "2", "model": "b"}
 
     assert found == {service: expected for service, (expected, _) in VERSIONS_BY_HOUR.items()}
+
+
+@pytest.mark.parametrize("labels", [1, 120])
+def test_a_version_began_in_its_first_hour_however_many_others_there_are(store: TrackingStore, labels: int) -> None:
+    """The rollup of a day combines labels beyond the hundred most frequent ones, and those of its hours more."""
+    start = (NOW - timedelta(days=3)).replace(hour=0, minute=0)
+    moments = [(start + timedelta(seconds=30 * number), f"old{number % labels}") for number in range(480)]
+    moments += [(start + timedelta(hours=20), "new"), (start + timedelta(hours=30), "new")]
+    made = [
+        Exchange(
+            id=(id_ := new_exchange_id()), trace_id=id_, span_id=id_[:16], service="shop", route="ask", question="Why?",
+            answer="So.", started_at=moment, sampling_key=sampling_key_for(id_), prompt_version=version,
+        )
+        for moment, version in moments
+    ]  # fmt: skip
+    write_scores(store, made, [0.9, 0.8] * (len(made) // 2), "f1")
+    store.rollups.update(breakdowns=["prompt_version", "model"])
+    usage = _LabelUsage(store, RELEVANCY, "shop", start, NOW)
+
+    assert usage.find_start("prompt_version", "new") == start + timedelta(hours=20)
 
 
 def test_two_halves_of_the_data_are_compared_if_there_is_no_earlier_period(store: TrackingStore) -> None:

@@ -16,7 +16,7 @@ from tests.storage.archiving import FIRST_DAY, OLD, SCORERS, SINCE, UNTIL, Make,
 from germane.annotation import Feedback
 from germane.score import UnscoredReason
 from germane.storage import AnswerFilter, ExportSelection, SamplingDecision, TrackingStore
-from germane.storage.answers import search
+from germane.storage.answers import search, store_answers
 from germane.storage.db.tables import archived_day, feedback
 from germane.storage.retention import archiving
 from germane.storage.trends import usage
@@ -54,6 +54,20 @@ def test_filtered_lists_and_exports_contain_rare_archived_answers(
 
     assert exported == rare
     assert [one.id for one in store.answers.list_exchanges(route="rare", limit=10)] == rare[::-1]
+
+
+def test_archived_scores_do_not_thin_out_the_others_in_a_chart(
+    sqlite_archived: Copy, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charts show the scores that are in the database. Its rollups also count the archived ones."""
+    monkeypatch.setattr(store_answers, "MAX_ROWS_READ", 40)
+    rare = add_rare(sqlite_archived.store, make, [UNTIL + timedelta(minutes=n) for n in range(5)])
+    scores, is_complete = sqlite_archived.store.answers.sample_scores(
+        ["relevancy"], since=SINCE, until=UNTIL + timedelta(hours=1), route="rare"
+    )
+
+    assert is_complete
+    assert len(scores) == len(rare)
 
 
 def read_pages(store: TrackingStore, chosen: AnswerFilter, limit: int) -> list[str]:

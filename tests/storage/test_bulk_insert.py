@@ -81,7 +81,7 @@ def test_sqlite_gets_many_rows_with_a_statement_and_no_parameters_for_nulls(
     sqlite_store: TrackingStore, make: Make
 ) -> None:
     """The threads that serve users wait less for the GIL if the writer needs it less often."""
-    exchanges = [make(minute, model="m" if minute % 3 else None) for minute in range(100)]
+    exchanges = [make(minute, model="m" if minute % 3 else None) for minute in range(300)]
     rows = [mappers.EXCHANGES.encode(one, mappers.timestamp_encoder("sqlite")) for one in exchanges]
     statements: list[Any] = []
 
@@ -90,7 +90,23 @@ def test_sqlite_gets_many_rows_with_a_statement_and_no_parameters_for_nulls(
         mappers.bulk_insert(connection, mappers.exchange, mappers.EXCHANGES.columns, rows)
 
     sets = [parameters for group in statements for parameters in (group if isinstance(group, list) else [group])]
-    assert len(sets) <= 5
+    assert len(sets) <= 30
     nulls = sum(value is None for parameters in sets for value in parameters)
     assert nulls == sum(one.model is None for one in exchanges)
     assert sqlite_store.answers.get_exchanges([one.id for one in exchanges]) == {one.id: one for one in exchanges}
+
+
+def test_sqlite_gets_small_batches_with_one_statement(sqlite_store: TrackingStore, make: Make) -> None:
+    """Preparing a statement for each number of rows would take longer than writing them."""
+    statements: list[str] = []
+    encode = mappers.timestamp_encoder("sqlite")
+
+    with transaction(sqlite_store) as connection:
+        event.listen(connection, "before_cursor_execute", lambda *call: statements.append(call[2]))
+        for count in range(1, 20):
+            made = [make(60 * count + number, model="m" if number else None) for number in range(count)]
+            rows = [mappers.EXCHANGES.encode(one, encode) for one in made]
+            mappers.bulk_insert(connection, mappers.exchange, mappers.EXCHANGES.columns, rows)
+
+    assert len(statements) == 19
+    assert len(set(statements)) == 1

@@ -17,7 +17,7 @@ from germane.insights.situation import (
     onset_comparison_path,
 )
 from germane.settings import SCORE_RULES
-from germane.storage import TrackingStore
+from germane.storage import OTHER_LABEL, TrackingStore
 
 OTHER_DIMENSION: Final = {"model": "prompt_version", "prompt_version": "model"}
 SAME_SPLIT: Final = 0.9
@@ -94,32 +94,37 @@ def _later_drop(
 
 
 class _LabelUsage:
-    """The numbers of answers by label. Hours are read only where days do not suffice."""
+    """The numbers of answers by label in steps of days. Hours are read only where days do not suffice."""
 
     def __init__(self, store: TrackingStore, scorer: str, service: str, since: datetime, until: datetime) -> None:
         self._load = partial(store.trends.counts_by_label, scorer=scorer, service=service)
         self._since, self._until = since, until
-        window: dict[str, Any] = {"bucket": _DAY, "since": since, "until": until}
-        self._days = {dimension: self._load(by=dimension, **window) for dimension in OTHER_DIMENSION}
+        self._steps = self._load_steps(_DAY)
+        if any(OTHER_LABEL in labels for labels in self._steps.values()):
+            self._steps = self._load_steps(_HOUR)  # the rollup of a day combines labels that those of its hours keep
+
+    def _load_steps(self, bucket: timedelta) -> dict[str, dict[str, dict[datetime, int]]]:
+        window: dict[str, Any] = {"bucket": bucket, "since": self._since, "until": self._until}
+        return {dimension: self._load(by=dimension, **window) for dimension in OTHER_DIMENSION}
 
     def labels(self, by: str) -> list[str]:
         """Return the labels of a dimension, apart from that of answers without a value."""
-        return sorted(filter(None, self._days[by]))
+        return sorted(filter(None, self._steps[by]))
 
     def find_start(self, by: str, label: str) -> datetime | None:
         """Return the first hour in which a label was used, or None if it was in use from the start."""
-        days = self._days[by]
-        if label not in days:
+        steps = self._steps[by]
+        if label not in steps:
             return None
-        day = min(days[label])
-        hours = self._load(by=by, bucket=_HOUR, since=max(self._since, day), until=min(self._until, day + _DAY))
+        first = min(steps[label])
+        hours = self._load(by=by, bucket=_HOUR, since=max(self._since, first), until=min(self._until, first + _DAY))
         start = min(hours[label])
-        is_first_day = day == min(map(min, days.values()))
-        return None if is_first_day and start == min(map(min, hours.values())) else start
+        is_first_step = first == min(map(min, steps.values()))
+        return None if is_first_step and start == min(map(min, hours.values())) else start
 
     def is_same_split(self, by: str, label: str, other: str, other_label: str) -> bool:
         """Return whether a label of each dimension began in the same hour, and has almost the same answers per hour."""
-        counts, others = self._days[by][label], self._days[other][other_label]
+        counts, others = self._steps[by][label], self._steps[other][other_label]
         if min(counts) != min(others) or not _is_same(counts, others):
             return False
         start = self.find_start(by, label)

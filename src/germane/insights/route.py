@@ -48,7 +48,7 @@ from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
 MANY_CHARTS: Final = 3
-"""Number of scorers from which on all charts but the first are small, so that the page stays small."""
+"""Minimum number of scorers at which all charts but the first are small, so that the page stays small."""
 SMALL_CHART_POINTS: Final = 10
 """Target for the number of points in a small chart."""
 MAX_BREAKDOWN_ROWS: Final = 12

@@ -112,6 +112,7 @@ from .transfer.record import is_export_line as is_export_line
 from .transfer.store_transfer import ExportSelection as ExportSelection
 from .trends.bucket_grid import BucketGrid as BucketGrid
 from .trends.comparisons import compare_summaries as compare_summaries
+from .trends.rollup import OTHER_LABEL as OTHER_LABEL
 from .trends.store_trends import TrendReader as TrendReader
 from .trends.summaries import Bucket as Bucket
 from .trends.summaries import CoverageBucket as CoverageBucket

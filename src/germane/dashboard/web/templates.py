@@ -46,7 +46,7 @@ def _version(name: str) -> str:
 
 @cache
 def _condensed(name: str) -> str:
-    """Return a file without comments and indentation, which are a seventh of it."""
+    """Return a file without comments and indentation."""
     lines = (line.strip() for line in (STATIC_FOLDER / name).read_text(encoding="utf-8").splitlines())
     text = "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
     return re.sub(r"\s*([{},:;])\s+", r"\1", text) if name.endswith(".css") else re.sub(r"(?m)\s+// .*$", "", text)

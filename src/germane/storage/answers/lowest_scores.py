@@ -158,16 +158,14 @@ def find_floor(connection: Connection, since: datetime | None, until: datetime |
 
 
 def count_rolled_scores(connection: Connection, since: datetime | None, until: datetime | None) -> int:
-    """Return the number of scores in the rollups of a window's whole days, which may still count deleted ones."""
+    """Return the number of scores in the rollups of a window's whole days, which include archived and deleted ones."""
     days = within(rollup.c.start, since, None if until is None else down(until, DAY))
     counted = select(func.sum(rollup.c.n)).where(rollup.c.span == DAY, rollup.c.dimension == "", *days)
     return int(connection.execute(counted).scalar_one() or 0)
 
 
 def has_more_scores(connection: Connection, window: tuple[datetime | None, datetime | None], bound: int) -> bool:
-    """Return whether a window has more scores than ``bound``, by the rollups of its days or by the time index."""
-    if count_rolled_scores(connection, *window) > bound:
-        return True
+    """Return whether a window has more scores than ``bound`` that are not archived."""
     moment = score.c.started_at
     # Count from the oldest score: SQLite needs about half as long again to read an index backward.
     more = select(moment).where(*within(moment, *window)).order_by(moment).offset(bound).limit(1)
@@ -175,9 +173,16 @@ def has_more_scores(connection: Connection, window: tuple[datetime | None, datet
 
 
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Read the whole window if it has few scores; otherwise, return None."""
+    """Read the whole window if it has few scores; otherwise, return None.
+
+    If rollups show many scores, they are not counted. If most of those are archived, a slower strategy is used.
+    """
     window = (chosen.since, chosen.until)
-    if share(connection, ("more", window, few), lambda: has_more_scores(connection, window, few)):
+
+    def is_large() -> bool:
+        return count_rolled_scores(connection, *window) > few or has_more_scores(connection, window, few)
+
+    if share(connection, ("large", window, few), is_large):
         return None
     return scan_window(connection, chosen, limit)
 

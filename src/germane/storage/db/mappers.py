@@ -85,18 +85,25 @@ def _array_encoder(column: Column[Any]) -> Callable[[Values], Any]:
 def _insert_into_sqlite(
     connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values], *, adding: bool
 ) -> None:
-    """Insert many rows with each statement, without parameters for columns that are null in all rows.
+    """Insert rows. Of many, insert several with each statement, without parameters for columns that are null in all.
 
     Python's driver releases the GIL for each statement, and may wait 5 ms to get it back. A null takes it longer than a
     value, because it looks for an adapter.
     """
+    if len(rows) < _MANY_ROWS:
+        connection.exec_driver_sql(_insert_rows(table, columns, (True,) * len(columns), 1, adding), list(rows))
+        return
     given = tuple(any(value is not None for value in values) for values in zip(*rows, strict=True))
     size = MAX_IDS_PER_STATEMENT // sum(given)
     whole = len(rows) - len(rows) % size
-    for count, part in ((size, rows[:whole]), (len(rows) - whole, rows[whole:])):
+    for count, part in ((size, rows[:whole]), (1, rows[whole:])):
         if part:
             sets = [tuple(chain.from_iterable(compress(row, given) for row in some)) for some in batched(part, count)]
             connection.exec_driver_sql(_insert_rows(table, columns, given, count, adding), sets)
+
+
+_MANY_ROWS: Final = 250
+"""For fewer rows, preparing statements with other numbers of rows and other nulls takes as long as they save."""
 
 
 @lru_cache

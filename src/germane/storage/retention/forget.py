@@ -48,7 +48,7 @@ from germane.storage.trends.time_ranges import DAY, END, down
 
 _BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
 SEARCHED: Final = 10_000
-"""Number of exchanges in which one transaction searches for a data subject's."""
+"""Number of exchanges that one transaction searches."""
 _AFTER: Final = select(exchange.c.started_at).where(exchange.c.started_at > bindparam("after"))
 _LAST: Final = _AFTER.order_by(exchange.c.started_at).offset(bindparam("others")).limit(1)
 

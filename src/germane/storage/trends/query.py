@@ -336,7 +336,7 @@ class TrendQuery:
                 yield from execute(grouping)
             else:  # the queries of a page add up about the same rows of the archive, so these sums are read once
                 refined = grouping.refine(measure)
-                key = measure, refined, *ranges, *map(self._request.equal.get, refined.equal)
+                key = measure, refined, *ranges, *sorted(parts.excluded), *map(self._request.equal.get, refined.equal)
                 table = measure.rollup if ranges[0][0] else measure.moment.table
                 sums = read_once(connection, table.name, key, partial(execute, refined))
                 yield from grouping.regroup(sums, refined, self._request.equal.get(ROUTES))
