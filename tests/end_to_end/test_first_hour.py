@@ -246,7 +246,9 @@ def test_environment_variables_configure_a_program_and_a_report_on_postgresql(
         report = run("-m", "germane", "report", **variables)
 
     assert (program.returncode, worker.returncode, report.returncode) == (0, 0, 0)
-    lines = [line for line in program.stdout.splitlines() if not line.startswith("waiting for scores: ")]
-    assert lines == []  # only a busy machine needs more than ten seconds
+    # A busy machine may need more than ten seconds to create the tables, which jobs wait for, or to score.
+    slow = ("waiting for scores: ", "background job 'deliver' ")
+    lines = [line for line in program.stdout.splitlines() if not line.startswith(slow)]
+    assert lines == []
     assert "ask" in report.stdout
     assert "20 of 20" in report.stdout
