@@ -16,7 +16,7 @@ from germane.score import Score, band_of
 from germane.storage import SamplingDecision, TrackingStore
 
 Visits = Callable[..., Visitor]
-SOON = timedelta(milliseconds=100)
+SOON = timedelta(milliseconds=500)
 NEW = "Where do I read what is new?"
 FIVE_TIMES = f"""() => new Promise((done) => {{
   let times = 0;
