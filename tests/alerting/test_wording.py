@@ -130,6 +130,13 @@ CASES = [
         ),
     ),
     (
+        a_drop(**NEW_ROUTE | {"current": level(-0.001, 25, (-0.004, 0.01))}),
+        (
+            "answer_relevancy for route docs in shop has been low since about Sun 2026-03-01 09:00 UTC: 0.00 (mean of "
+            "25 answers, 95% confidence 0.00 to 0.01); the route is new, and the other routes are at 0.76 to 0.88."
+        ),
+    ),
+    (
         over(a_drop(**NEW_ROUTE), resolve_reason="rule_removed"),
         (
             "Resolved (its rule was removed): answer_relevancy for route docs in shop had been low since about Sun "

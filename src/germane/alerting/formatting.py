@@ -15,10 +15,10 @@ MAX_DIGITS: Final = 4
 def format_score(value: float, other: float | None = None) -> str:
     """Format a score with two decimal places, or with more if needed to distinguish it from another score."""
     for digits in range(2, MAX_DIGITS):
-        text = f"{value:.{digits}f}"
-        if other is None or value == other or text != f"{other:.{digits}f}":
+        text = f"{value:z.{digits}f}"
+        if other is None or value == other or text != f"{other:z.{digits}f}":
             return text
-    return f"{value:.{MAX_DIGITS}f}"
+    return f"{value:z.{MAX_DIGITS}f}"
 
 
 def format_percent(share: float) -> str:
@@ -44,7 +44,7 @@ def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) ->
     size = f"{'' if is_share else 'mean '}of {sanitize.count_noun(level.n, 'answer')}"
     if level.interval is None:
         return f"{value} ({size})"
-    low, high = (format_percent(end) if is_share else f"{end:.2f}" for end in level.interval)
+    low, high = (format_percent(end) if is_share else f"{end:z.2f}" for end in level.interval)
     return f"{value} ({size}, 95% confidence {low} to {high})"
 
 
@@ -64,7 +64,7 @@ def format_shift(size: float) -> str:
 def format_shift_interval(size: float, interval: Interval) -> str:
     """Format the interval of a change as amounts in its direction, such as ``0.06 to 0.10``."""
     low, high = sorted(end if size > 0 else -end for end in interval)
-    return f"{low:.2f} to {high:.2f}"
+    return f"{low:z.2f} to {high:z.2f}"
 
 
 def format_change(alert: Alert) -> str | None:

@@ -328,7 +328,7 @@ def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, boo
     if estimate is None:
         return f"not enough data (n=0, need {MIN_SAMPLES})", False
     low, high = estimate.interval or (-1.0, 1.0)
-    message = f"mean {estimate.mean:.3f} (n={estimate.n}, 95% interval {low:.3f} to {high:.3f})"
+    message = f"mean {estimate.mean:z.3f} (n={estimate.n}, 95% interval {low:z.3f} to {high:z.3f})"
     if estimate.n < MIN_SAMPLES:
         return f"{message}, not enough data to check it (need {MIN_SAMPLES})", False
     if minimum is None:

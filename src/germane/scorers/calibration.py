@@ -322,7 +322,7 @@ def _agree(rated: float, value: float) -> bool:
 def _describe_disagreement(score: Score) -> str:
     rating, similarity = score.details.get("direct"), score.details.get("cosine", score.value)
     points = f"{1 + 4 * rating:.1f}".removesuffix(".0") if isinstance(rating, float) else "unknown"
-    return f"Labels disagree: judge {points} of 5, similarity {similarity:.2f}; run germane calibrate --save"
+    return f"Labels disagree: judge {points} of 5, similarity {similarity:z.2f}; run germane calibrate --save"
 
 
 def _is_only_question_echo(score: Score) -> bool:

@@ -323,10 +323,10 @@ def _print_versions(versions: Sequence[BaselineVersion], now: datetime) -> None:
             (
                 f"  {sanitize.line(route, 40)}",
                 str(level.n),
-                f"{level.mean:.3f}",
-                f"{level.committed_mean:.3f}",
+                f"{level.mean:z.3f}",
+                f"{level.committed_mean:z.3f}",
                 f"{level.zero_rate:.1%}",
-                f"{level.committed_wander:.3f}/{level.zero_wander:.3f}",
+                f"{level.committed_wander:z.3f}/{level.zero_wander:z.3f}",
                 f"{level.scores_per_day:.1f}",
             )
             for route, level in baseline.routes.items()

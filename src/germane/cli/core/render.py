@@ -69,7 +69,7 @@ def describe_learning(version: BaselineVersion, now: datetime) -> str:
             f"{MIN_PROVISIONAL_SCORES} scores, smaller drops once learning ends"
         )
     return (
-        f"learning until {until}: {what}; until then, a provisional baseline (mean {version.provisional.mean:.2f}, "
+        f"learning until {until}: {what}; until then, a provisional baseline (mean {version.provisional.mean:z.2f}, "
         f"n={version.provisional.n}) detects drops of about 0.1 or more"
     )
 
@@ -185,7 +185,7 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
         before, after = (
             "-"
             if estimate is None
-            else f"{estimate.mean:.3f} (n={estimate.n})"
+            else f"{estimate.mean:z.3f} (n={estimate.n})"
             if estimate.has_min_samples
             else f"- (n={estimate.n})"
             for estimate in (comparison.before, comparison.after)
@@ -194,11 +194,8 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
         if comparison.difference is None or comparison.interval is None:
             rows.append((*names, "-", "-", "-", result))
             continue
-        effect = "-" if comparison.effect is None else f"{comparison.effect:+.2f} {comparison.effect_name}"
-        difference, low, high = (
-            f"{round(value, 3) + 0.0:+.3f}"  # adding 0.0 turns -0.0 into 0.0
-            for value in (comparison.difference, *comparison.interval)
-        )
+        effect = "-" if comparison.effect is None else f"{comparison.effect:+z.2f} {comparison.effect_name}"
+        difference, low, high = (f"{value:+z.3f}" for value in (comparison.difference, *comparison.interval))
         rows.append((*names, difference, f"{low} to {high}", effect, result))
     return rows
 
@@ -231,7 +228,7 @@ def describe_result(comparisons: Comparisons) -> Iterator[str]:
         low, high = drop.interval or (0.0, 0.0)
         effect = "" if drop.effect_name is None else f", a {drop.effect_name} effect"
         names = f"{_route_name(drop, comparisons)}, {_scorer_name(drop, comparisons)}"
-        yield f"Significant drop: {names} fell by {-(drop.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
+        yield f"Significant drop: {names} fell by {-(drop.difference or 0):z.3f} ({-high:z.3f} to {-low:z.3f}){effect}"
     if not comparisons.is_comparable:
         yield f"Not enough data: no route has at least {MIN_SAMPLES} scores with the same fingerprint in both windows."
     elif not comparisons.dropped:

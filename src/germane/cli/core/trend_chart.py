@@ -214,7 +214,7 @@ def format_legend(layout: ChartLayout, *, is_grouped: bool) -> list[str]:
         interval = symbol("\u251c\u2500\u2524", "|-|")
         entries = [f"{symbol(chr(0x25CF), '*')} mean", f"{interval} 95% interval", too_few]
         if layout.baseline is not None:
-            entries.append(f"{symbol(chr(0x250A), ':')} baseline {layout.baseline:.2f}")
+            entries.append(f"{symbol(chr(0x250A), ':')} baseline {layout.baseline:z.2f}")
     lines = entries[:1]
     for entry in entries[1:]:
         longer = f"{lines[-1]}   {entry}"

@@ -104,7 +104,7 @@ class AnswerQuality(CompositeScorer):
             "minimum": min(values, default=0.0),
         }
         letter = grade(aggregates[self.grade_from])
-        present = [f"{part.name} {part.value:.2f}" for part in parts if part.value is not None]
+        present = [f"{part.name} {part.value:z.2f}" for part in parts if part.value is not None]
         absent = [f"{part.name} ({part.score.reason})" for part in missing_parts(parts)]
         without = f"; without {', '.join(absent)}" if absent else ""
         return self.build_score(

@@ -302,7 +302,7 @@ def _describe_questions(similarities: Sequence[float], questions: Sequence[str])
     """Describe the most similar and the least similar generated question in a sentence."""
     pairs = sorted(zip(similarities, questions, strict=True))
     (lowest, farthest), (highest, nearest) = pairs[0], pairs[-1]
-    explanation = f'Most similar generated question: "{shorten(nearest, 80)}" ({highest:.2f})'
+    explanation = f'Most similar generated question: "{shorten(nearest, 80)}" ({highest:z.2f})'
     if farthest == nearest:
         return f"{explanation}."
-    return f'{explanation}; least similar: "{shorten(farthest, 80)}" ({lowest:.2f}).'
+    return f'{explanation}; least similar: "{shorten(farthest, 80)}" ({lowest:z.2f}).'

@@ -73,7 +73,7 @@ class CombinedRelevancy(CompositeScorer):
         value, missing = weighted_mean(parts), missing_parts(parts)
         total = math.fsum(part.weight for part in parts if part.value is not None)
         explanation = ", ".join(
-            f"{part.name} {part.value:.2f} (weight {part.weight / total:.2f})"
+            f"{part.name} {part.value:z.2f} (weight {part.weight / total:z.2f})"
             for part in parts
             if part.value is not None
         )

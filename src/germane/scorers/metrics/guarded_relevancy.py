@@ -64,7 +64,7 @@ class GuardedRelevancy(DirectRelevancy):
         cosine = float(rows[0] @ rows[1])
         value = rating.value * max(cosine, 0.0)
         fields = self.rating_fields(inputs, session, rating, value)
-        fields["explanation"] += f" The rating is multiplied by the cosine of question and answer, {cosine:.2f}."
+        fields["explanation"] += f" The rating is multiplied by the cosine of question and answer, {cosine:z.2f}."
         evidence: dict[str, object] = {"direct": rating.value, "cosine": cosine}
         if missing := find_missing_kind(inputs.question, inputs.answer):
             evidence["missing_kind"] = missing

@@ -184,7 +184,7 @@ def _combine_parts(
             name=quality.NAME,
             value=value,
             label=quality.grade(value),
-            explanation=", ".join(f"{name} {part:.2f}" for name, part in parts.items()) + ".",
+            explanation=", ".join(f"{name} {part:z.2f}" for name, part in parts.items()) + ".",
             details={"parts": {name: {"value": part} for name, part in parts.items()}},
         )
         overall.append((row, whole))

@@ -41,7 +41,8 @@ def command(
     click.echo("\n".join([*format_alert(alert), *_format_details(alert)]))
     for event in events:
         details = [
-            f"{sanitize.line(name, 20)} {f'{value:.3f}' if isinstance(value, float) else sanitize.line(str(value), 60)}"
+            f"{sanitize.line(name, 20)} "
+            f"{f'{value:z.3f}' if isinstance(value, float) else sanitize.line(str(value), 60)}"
             for name, value in event.detail.items()
             if value is not None
         ]
@@ -85,10 +86,10 @@ def _format_details(alert: Alert) -> Iterator[str]:
         if level is not None:
             interval = ""
             if level.interval is not None:
-                interval = f", 95% interval {level.interval[0]:.3f} to {level.interval[1]:.3f}"
-            yield f"  {name:<12} {level.mean:.3f} (n = {level.n}{interval})"
+                interval = f", 95% interval {level.interval[0]:z.3f} to {level.interval[1]:z.3f}"
+            yield f"  {name:<12} {level.mean:z.3f} (n = {level.n}{interval})"
     for shift in alert.shifts:
-        means = f"{shift.before.mean:.3f} -> {shift.since.mean:.3f} (n = {shift.before.n}, {shift.since.n})"
+        means = f"{shift.before.mean:z.3f} -> {shift.since.mean:z.3f} (n = {shift.before.n}, {shift.since.n})"
         if (n := min(shift.before.n, shift.since.n)) < MIN_SAMPLES:
             means = f"not enough data (n={n}, need {MIN_SAMPLES})"
         yield f"  {shift.dimension:<12} {sanitize.line(shift.name, 100)} {means}"

@@ -189,9 +189,9 @@ def _print_calibrations(
             measured.calibration.scorer,
             measured.pairs,
             str(measured.calibration.n),
-            f"{measured.calibration.floor:.3f}",
-            f"{measured.interval.low:.3f} to {measured.interval.high:.3f}",
-            f"{measured.calibration.topic_floor:.3f}",
+            f"{measured.calibration.floor:z.3f}",
+            f"{measured.interval.low:z.3f} to {measured.interval.high:z.3f}",
+            f"{measured.calibration.topic_floor:z.3f}",
         )
         for measured in calibrations
     ]
@@ -224,7 +224,7 @@ def _print_agreements(agreements: Sequence[MetricAgreement], *, unknown_labels: 
         else:
             intervals = (agreement.spearman, agreement.auc, agreement.pairs)
             cells = (
-                "-" if interval is None else f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+                "-" if interval is None else f"{interval.value:z.2f} [{interval.low:z.2f}, {interval.high:z.2f}]"
                 for interval in intervals
             )
             rows.append((name, str(agreement.n), *cells))
@@ -326,7 +326,7 @@ def print_label_changes(found: LabelChanges, *, is_saved: bool) -> None:
     rows = [
         (
             change.scorer,
-            f"{change.value:.2f}",
+            f"{change.value:z.2f}",
             sanitize.line(change.before or "-", 20),
             sanitize.line(change.after or "-", 20),
             sanitize.line(change.question or "", 60),

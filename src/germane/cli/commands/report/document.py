@@ -165,7 +165,7 @@ def _worst_sections(
         )
         rows.append(
             (
-                ("refusal" if score.label == NONCOMMITTAL else f"{score.value:.2f}")
+                ("refusal" if score.label == NONCOMMITTAL else f"{score.value:z.2f}")
                 + (f", {answer.repetitions + 1} times" if answer.repetitions else ""),
                 question,
                 text,

@@ -207,8 +207,8 @@ def _print(found: JudgeComparison) -> None:
         (
             sanitize.line(one.route, 40),
             f"{one.n}",
-            f"{one.now:.2f}",
-            f"{one.new:.2f}",
+            f"{one.now:z.2f}",
+            f"{one.new:z.2f}",
             *(("-", f"n={one.n}, need {MIN_SAMPLES}") if one.shift is None else _shift_cells(one.shift)),
         )
         for one in found.routes
@@ -226,7 +226,7 @@ def _print(found: JudgeComparison) -> None:
         click.echo(f"{sanitize.count_noun(found.failed, 'answer')} could not be scored by the new judge.")
     if found.rank_correlation is not None:
         one = found.rank_correlation
-        click.echo(f"Rank correlation of both judges: {one.value:.2f} ({one.low:.2f} to {one.high:.2f}).")
+        click.echo(f"Rank correlation of both judges: {one.value:z.2f} ({one.low:z.2f} to {one.high:z.2f}).")
     if not found.agreement:
         click.echo("Agreement with people: no labels yet. Draw answers to label with: germane labels draw")
     for name, agreement in zip(("current judge", "new judge"), found.agreement, strict=False):
@@ -234,8 +234,8 @@ def _print(found: JudgeComparison) -> None:
             "too few labels, or equal labels or scores"
             if agreement.spearman is None
             else (
-                f"rank correlation {agreement.spearman.value:.2f} "
-                f"({agreement.spearman.low:.2f} to {agreement.spearman.high:.2f})"
+                f"rank correlation {agreement.spearman.value:z.2f} "
+                f"({agreement.spearman.low:z.2f} to {agreement.spearman.high:z.2f})"
             )
         )
         click.echo(f"Agreement of the {name} with people on {agreement.n} answers: {with_labels}.")
@@ -244,4 +244,4 @@ def _print(found: JudgeComparison) -> None:
 
 
 def _shift_cells(shift: JudgeShift) -> tuple[str, str]:
-    return f"{shift.size:+.2f}", f"{shift.interval[0]:+.2f} to {shift.interval[1]:+.2f}"
+    return f"{shift.size:+z.2f}", f"{shift.interval[0]:+z.2f} to {shift.interval[1]:+z.2f}"
