@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, event, insert
+from sqlalchemy import Connection, delete, event, insert
 
 from germane.exchange import Exchange
 from germane.score import Score
@@ -182,6 +182,41 @@ def test_no_more_values_are_read_than_a_window_has_scores(
     with transaction(store, read_only=True) as connection:
         assert scan_some_values(connection, rare, 5) is None
         assert scan_some_values(connection, replace(rare, since=begin + DAY), 5) == []
+
+
+def test_low_scores_are_found_in_an_index_of_their_own(score_table: ScoreTable) -> None:
+    """A large window has few of them, so that they are all read, unless it has ten times as many scores as usual."""
+    rows = score_table.write(
+        [
+            (number / 100, number % 20, "a", "shop", "ask", "f1", ("irrelevant", None)[number % 2])
+            for number in range(60)
+        ]
+    )
+    store, begin = score_table.store, min(row["started_at"] for row in rows)
+    with transaction(store) as connection:
+        connection.execute(insert(rollup_dirty_hour), [{"hour": begin.replace(minute=0)}])
+    store.rollups.update()
+    statements: list[tuple[str, Any]] = []
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2:4]))
+    low = ScoreFilter(since=begin - DAY, until=begin + DAY, scorer="a", service="shop", route="ask", low=True)
+
+    with transaction(store, read_only=True) as connection:
+        assert scan_small_window(connection, low, 10, few=5) is None
+        found = scan_small_window(connection, low, 60, few=6)
+        search = next(one for one in statements if "ORDER BY score.value" in one[0])
+        plan = explain(connection, *search)
+
+    assert [row["id"] for row in found or ()] == sorted_ids(rows, low)
+    assert "ix_score_low" in plan
+
+
+def explain(connection: Connection, statement: str, parameters: Any) -> str:
+    """Return the database's plan for a statement, without reading whole tables."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    if not is_sqlite:
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+    explained = f"EXPLAIN {'QUERY PLAN ' if is_sqlite else ''}{statement}"
+    return str(connection.exec_driver_sql(explained, parameters).all())
 
 
 def test_a_query_strategy_returns_none_if_it_would_be_too_expensive(score_table: ScoreTable) -> None:

@@ -86,7 +86,7 @@ def test_indexes_match_the_models(empty: TrackingStore) -> None:
         created = describe_indexes(connection)
 
     assert migrated == created
-    assert sum("_where" in definition for definition in migrated.values()) == 18
+    assert sum("_where" in definition for definition in migrated.values()) == 19
 
 
 def test_new_database_equals_a_migrated_one(database_url: str, tmp_path: Path, postgresql: Any) -> None:

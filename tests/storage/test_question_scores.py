@@ -94,7 +94,7 @@ def test_scores_by_question_are_exactly_the_scores_that_match_the_filter(
     assert found.searched_back_to is None
 
 
-@pytest.mark.parametrize("limit", ["MAX_SCORES_SCANNED", "MAX_QUESTIONS"])
+@pytest.mark.parametrize("limit", ["MAX_SCORES_SCANNED", "MAX_QUESTIONS_COMPARED"])
 def test_truncated_question_search_states_how_far_back_it_went(
     store: TrackingStore, answered: Answered, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

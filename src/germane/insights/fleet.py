@@ -246,8 +246,8 @@ class _Loading:
         newest = {(day.service, day.current.fingerprint) for day in days if day.current}
         usual = {_place(line): line for line in lines if (line.service, line.fingerprint) in newest and line.before}
         tested: list[tuple[Comparison, timedelta]] = []
+        since = self.now - _longest_span(usual.values())
         for scorer in {day.scorer for day in days if day.current and day.scorer}:
-            since = self.now - LONGEST_SPAN
             for mean in self.context.store.trends.recent_means(scorer=scorer, since=since, until=self.now):
                 line, span = usual.get((mean.service, mean.route, mean.fingerprint)), self.now - mean.since
                 if line is not None and line.scorer == scorer and (span < DAY or not line.is_comparable):
@@ -257,6 +257,11 @@ class _Loading:
             min_drop = find_min_drop(self.context.settings, line.scorer)
             if line.finding == "dropped" and -(line.difference or 0.0) >= min_drop:
                 yield line, span
+
+
+def _longest_span(lines: Iterable[Comparison]) -> timedelta:
+    """Return the length of the longest period to compare: a day if all routes have enough scores in it."""
+    return DAY if all(line.is_comparable for line in lines) else LONGEST_SPAN
 
 
 def _place(line: Comparison) -> _Place:

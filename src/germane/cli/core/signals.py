@@ -16,8 +16,9 @@ from germane.cli.core.output import EXIT_INTERRUPTED
 SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 WORKER_SHUTDOWN_TIMEOUT: Final = 30.0
 """Default maximum duration of a worker's graceful shutdown, in seconds, as the default grace period in Kubernetes."""
-GC_THRESHOLDS: Final = (700, 10, 10)
-"""Python's defaults. With the high threshold of short commands, a server would take more memory."""
+GC_THRESHOLDS: Final = (10_000, 10, 10)
+"""With Python's default of 700 for the first one, garbage collection would take a fifth of the time of a page with many
+rows. With the high threshold of short commands, a server would take more memory."""
 
 
 class ShutdownSignal:
@@ -53,8 +54,7 @@ class ShutdownSignal:
 def handle_shutdown_signals() -> Iterator[ShutdownSignal]:
     """Handle SIGTERM and SIGINT within the block. Must be called on the main thread.
 
-    Only commands that run until they are stopped handle signals, so the block also restores the default frequency of
-    garbage collection.
+    Only commands that run until they are stopped handle signals, so the block also sets how often they collect garbage.
     """
     gc.set_threshold(*GC_THRESHOLDS)
     wakeup, sender = socket.socketpair()

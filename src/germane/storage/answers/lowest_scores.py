@@ -2,7 +2,7 @@
 
 There are three strategies, each of which is fast in a different situation:
 
-- If the window has few scores, read all of them through the time index.
+- If the window has few scores, read all of them through the time index. Low scores have a time index of their own.
 - If the route has few exchanges in the window, read their scores.
 - If the window has many scores, many of the lowest scores overall are in it: read the value index in ascending order.
   A value that many scores share, such as 0 for refusals, is looked up within the window.
@@ -18,7 +18,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, literal_column, or_, select
 
 from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
 from germane.storage.db.conditions import matching, within
@@ -30,6 +30,8 @@ from germane.storage.trends.time_ranges import DAY, down
 
 SMALL_WINDOW = 40_000
 """Maximum number of scores in a window for which the whole window is read."""
+LOW_RATIO = 10
+"""If only low scores are searched for, a window with this many times as many scores is as small."""
 SMALL_ROUTE = 2_000
 """Maximum number of a route's exchanges in a window for which all their scores are read."""
 VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
@@ -44,10 +46,12 @@ ScorePosition = tuple[float, datetime, int]
 Rows = list[RowMapping]
 _VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
-IS_LOW: ColumnElement[Any] = or_(
+_LOW = or_(
     score.c.label == LOWEST_BAND,
     and_(score.c.value < LOW_SCORE, or_(score.c.label.is_(None), score.c.label.not_in(GRADES))),
 )
+# Databases would not use the index of low scores if the condition had parameters.
+IS_LOW: ColumnElement[Any] = literal_column(f"({_LOW.compile(compile_kwargs={'literal_binds': True})})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +184,10 @@ def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, f
     window = (chosen.since, chosen.until)
 
     def is_large() -> bool:
-        return count_rolled_scores(connection, *window) > few or has_more_scores(connection, window, few)
+        rolled = count_rolled_scores(connection, *window)
+        return rolled > LOW_RATIO * few if chosen.low else rolled > few or has_more_scores(connection, window, few)
 
-    if share(connection, ("large", window, few), is_large):
+    if share(connection, ("large", window, few, chosen.low), is_large):
         return None
     return scan_window(connection, chosen, limit)
 
@@ -270,7 +275,8 @@ def lowest_first(rows: Iterable[RowMapping], limit: int) -> Rows:
 
 def scan_some_values(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows | None:
     """Read scores in ascending order of value, but give up if reading the whole window is faster."""
-    size = count_rolled_scores(connection, chosen.since, chosen.until)
+    # A score takes twice as long to read from the value index, which covers fewer conditions.
+    size = count_rolled_scores(connection, chosen.since, chosen.until) // (2 * LOW_RATIO if chosen.low else 2)
     totals = zip(VALUE_SCAN_STEPS, accumulate(VALUE_SCAN_STEPS, initial=0), strict=False)
     return scan_by_value(connection, chosen, limit, [step for step, read in totals if not size or read < size])
 

@@ -32,7 +32,7 @@ MAX_SCORES_SCANNED: Final = 40_000
 """Number of scores to scan, newest first, if the score index covers the filter."""
 MAX_EXCHANGES_SCANNED: Final = 10_000
 """Number of exchanges to scan, newest first, if their rows have to be read."""
-MAX_QUESTIONS_COMPARED: Final = 5_000
+MAX_QUESTIONS_COMPARED: Final = 3_000
 """Number of answers, newest first, whose questions are compared."""
 MAX_LABELS_SCANNED: Final = 5_000
 """Number of labels to scan, newest first."""

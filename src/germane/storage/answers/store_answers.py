@@ -242,7 +242,7 @@ class AnswerStore(AnswerReader):
         return MatchCount(count=min(len(rows), MAX_ANSWERS_COUNTED), is_capped=is_capped)
 
     def summarize_matches(self, chosen: AnswerFilter) -> MatchSummary:
-        """Count the scored answers that match a filter, and estimate their mean, up to the newest 5,000."""
+        """Count the scored answers that match a filter, and estimate their mean, up to the newest 3,000."""
         with self._database.read(snapshot=True) as connection:
             rows, floor = find_newest(connection, replace(chosen, state="scored"))
         return MatchSummary(count=len(rows), estimate=estimate_rows(rows) if rows else None, searched_back_to=floor)

@@ -23,6 +23,7 @@ from germane.storage.answers.lowest_scores import find_floor
 from germane.storage.answers.questions import BLANK_KEY, load_question_keys, question_key
 from germane.storage.answers.search import (
     BEGINNING,
+    MAX_QUESTIONS_COMPARED,
     Row,
     build_answers,
     estimate_rows,
@@ -37,8 +38,6 @@ from germane.storage.db.tables import exchange, score
 
 MAX_SCORES_SCANNED: Final = 20_000
 """Number of scores, from all scorers, to scan for questions."""
-MAX_QUESTIONS: Final = 5_000
-"""Number of scores whose questions are read."""
 MAX_EXCHANGES_SCANNED: Final = 2_000
 """Number of a route's exchanges to search for an earlier answer to a question."""
 MAX_AGE: Final = timedelta(days=30)
@@ -151,7 +150,7 @@ class QuestionStore(StoreComponent):
     def group_by_question(
         self, chosen: AnswerFilter, *, sort: QuestionSort = "answers", limit: int = 50
     ) -> QuestionGroups:
-        """Group the newest 5,000 scored answers that match a filter by question.
+        """Group the newest 3,000 scored answers that match a filter by question.
 
         Sorted by mean, groups with too few scores for a mean come last.
         """
@@ -187,7 +186,7 @@ class QuestionStore(StoreComponent):
         )
 
     def load_question_scores(self, chosen: AnswerFilter) -> QuestionScores:
-        """Return up to 5,000 scores that match a filter, newest first, with the questions that were asked."""
+        """Return up to 3,000 scores that match a filter, newest first, with the questions that were asked."""
         with self._database.read(snapshot=True) as connection:
             found = _load_scores(connection, chosen)
             chosen = replace(chosen, since=latest(found.searched_back_to, chosen.since))
@@ -199,7 +198,8 @@ class QuestionStore(StoreComponent):
         scores = [one for one in (*found.scores, *archived.scores) if floor is None or one.started_at >= floor]
         scores.sort(key=lambda score: score.started_at, reverse=True)
         return QuestionScores(
-            scores[:MAX_QUESTIONS], scores[MAX_QUESTIONS].started_at if len(scores) > MAX_QUESTIONS else floor
+            scores[:MAX_QUESTIONS_COMPARED],
+            scores[MAX_QUESTIONS_COMPARED].started_at if len(scores) > MAX_QUESTIONS_COMPARED else floor,
         )
 
     def find_last_good(self, asked: Exchange, low: Score, *, before: datetime | None = None) -> ScoredExchange | None:
@@ -250,11 +250,11 @@ def _load_scores(connection: Connection, chosen: AnswerFilter) -> QuestionScores
         .join(exchange, exchange.c.id == score.c.exchange_id)
         .where(*limited.conditions(), *exchange_conditions(connection, chosen, score.c.exchange_id))
         .order_by(score.c.started_at.desc(), score.c.id.desc())
-        .limit(MAX_QUESTIONS + 1)
+        .limit(MAX_QUESTIONS_COMPARED + 1)
     )
     scores = list(map(QuestionScore._make, connection.execute(query).all()))
-    if len(scores) > MAX_QUESTIONS:
-        return QuestionScores(scores[:MAX_QUESTIONS], scores[MAX_QUESTIONS - 1].started_at)
+    if len(scores) > MAX_QUESTIONS_COMPARED:
+        return QuestionScores(scores[:MAX_QUESTIONS_COMPARED], scores[MAX_QUESTIONS_COMPARED - 1].started_at)
     return QuestionScores(scores, floor)
 
 

@@ -23,10 +23,8 @@ from sqlalchemy import (
     Engine,
     ExceptionContext,
     Table,
-    bindparam,
     create_engine,
     event,
-    func,
     or_,
     select,
 )
@@ -40,6 +38,7 @@ from germane.storage.archive.location import ArchiveLocation, describe_error, re
 from germane.storage.archive.manifest import Manifest
 from germane.storage.archive.rows import TABLES, arrow_schema
 from germane.storage.db import migrate
+from germane.storage.db.engine import share
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import archived_day, exchange
 
@@ -119,13 +118,6 @@ ArchivedExtent = tuple[datetime, datetime, set[datetime]]
 
 Days are missing if they are still in the database, or were deleted from the archive.
 """
-# A page executes this a dozen times, and building it takes longer than that. The conditions are those of in_window.
-_EXTENT: Final = select(func.min(archived_day.c.day), func.max(archived_day.c.day), func.count()).where(
-    archived_day.c.day > bindparam("after"),
-    archived_day.c.day < bindparam("until"),
-    archived_day.c.removed_before > bindparam("since"),
-    archived_day.c.removed_before > archived_day.c.day,
-)
 
 
 def archived_extent(connection: Connection, since: datetime, until: datetime) -> ArchivedExtent | None:
@@ -133,14 +125,13 @@ def archived_extent(connection: Connection, since: datetime, until: datetime) ->
 
     Returns None if no archived day overlaps the window.
     """
-    first, last, count = connection.execute(_EXTENT, {"after": since - ONE_DAY, "since": since, "until": until}).one()
-    if first is None:
+    # A page asks this for a dozen windows.
+    ranges = share(connection, "archived ranges", lambda: archived_ranges(connection, None, None))
+    days = [one.day for one in ranges if one.day < until and one.until > since]
+    if not days:
         return None
-    window = in_window(since, until)
-    length = (last - first) // ONE_DAY + 1
-    if count == length:
-        return first, last, set()
-    return first, last, {first + number * ONE_DAY for number in range(length)} - set(find_days(connection, *window))
+    length = (days[-1] - days[0]) // ONE_DAY + 1
+    return days[0], days[-1], {days[0] + number * ONE_DAY for number in range(length)}.difference(days)
 
 
 @contextmanager

@@ -10,20 +10,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
-from germane.storage.db.engine import get_pending, pop_pending
+from germane.storage.db.engine import get_pending, pop_pending, share
 from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rollup_dirty_hour
 
 _PENDING: Final = "dirty_hours"
-# A page executes this a dozen times, and building it takes longer than that.
-_DIRTY: Final = (
-    select(rollup_dirty_hour.c.hour)
-    .distinct()
-    .where(rollup_dirty_hour.c.hour >= bindparam("since"), rollup_dirty_hour.c.hour < bindparam("until"))
-    .order_by(rollup_dirty_hour.c.hour)
-)
+_DIRTY: Final = select(rollup_dirty_hour.c.hour).distinct().order_by(rollup_dirty_hour.c.hour)
 
 
 def start_of_hour(moment: datetime) -> datetime:
@@ -47,7 +41,10 @@ def write_pending(connection: Connection) -> None:
 
 def dirty_between(connection: Connection, since: datetime, until: datetime) -> list[datetime]:
     """Return the dirty hours that overlap the window ``[since, until)``, oldest first."""
-    return list(connection.execute(_DIRTY, {"since": start_of_hour(since), "until": until}).scalars())
+    # A page asks this for a dozen windows.
+    hours = share(connection, "dirty hours", lambda: connection.execute(_DIRTY).scalars().all())
+    start = start_of_hour(since)
+    return [hour for hour in hours if start <= hour < until]
 
 
 def newest_dirty(connection: Connection, limit: int | None, before: datetime) -> list[datetime]:

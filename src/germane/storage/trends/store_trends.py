@@ -383,7 +383,7 @@ class TrendStore(TrendReader):
         service: str | None = None,
         timezone: tzinfo = UTC,
     ) -> NewestBuckets[DurationBucket]:
-        """Return the handlers' durations over time: the newest 5,000 exchanges in the window, in whole buckets.
+        """Return the handlers' durations over time: the newest 3,000 exchanges in the window, in whole buckets.
 
         The arguments are the same as for :meth:`over_time`, but ``bucket`` may also be a function that returns the
         length, given the start of what was read if the window was truncated.
@@ -405,7 +405,7 @@ class TrendStore(TrendReader):
     ) -> NewestBuckets[CostBucket]:
         """Return the costs of scores over time, by answer time.
 
-        Covers the newest 10,000 scores in the window, in whole buckets. The arguments are the same as for
+        Covers the newest 6,000 scores in the window, in whole buckets. The arguments are the same as for
         :meth:`durations_over_time`.
         """
         window, choose = resolve_window(since, until), _chooser(bucket, timezone)

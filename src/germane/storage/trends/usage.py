@@ -20,9 +20,9 @@ from germane.storage.db.functions import EpochSeconds
 from germane.storage.db.tables import exchange, score
 from germane.storage.trends.bucket_grid import BucketGrid
 
-MAX_EXCHANGES_READ: Final = 5_000
+MAX_EXCHANGES_READ: Final = 3_000
 """Number of exchanges whose durations are read, newest first."""
-MAX_SCORES_READ: Final = 10_000
+MAX_SCORES_READ: Final = 6_000
 """Number of scores, from all routes and scorers, to scan for costs, newest first."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 BucketType = TypeVar("BucketType")
