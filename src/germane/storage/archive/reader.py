@@ -113,17 +113,13 @@ def find_days(connection: Connection, *conditions: ColumnElement[bool], limit: i
     return list(connection.execute(query.limit(limit)).scalars())
 
 
-ArchivedExtent = tuple[datetime, datetime, set[datetime]]
-"""The first and the last archived day of a window, and the days between them that are missing.
-
-Days are missing if they are still in the database, or were deleted from the archive.
-"""
-
-
-def archived_extent(connection: Connection, since: datetime, until: datetime) -> ArchivedExtent | None:
+def archived_extent(
+    connection: Connection, since: datetime, until: datetime
+) -> tuple[datetime, datetime, set[datetime]] | None:
     """Return the first and the last archived day that overlap a window, and the missing days between them.
 
-    Returns None if no archived day overlaps the window.
+    Days are missing if they are still in the database, or were deleted from the archive. Returns None if no archived
+    day overlaps the window.
     """
     # A page asks this for a dozen windows.
     ranges = share(connection, "archived ranges", lambda: archived_ranges(connection, None, None))

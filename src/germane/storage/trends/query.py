@@ -21,7 +21,6 @@ from germane.statistics import Histogram, pack_weights
 from germane.storage.archive.days import ONE_DAY
 from germane.storage.archive.dialect import NAME as ARCHIVE
 from germane.storage.archive.reader import (
-    ArchivedExtent,
     archived_extent,
     archived_ranges,
     find_days,
@@ -143,7 +142,6 @@ class TrendQuery:
         """Whether to read only rows of this connection: neither rollups nor the archive."""
         self._open = ExitStack()
         self._archives: dict[frozenset[datetime], Connection] = {}
-        self._extents: dict[datetime, ArchivedExtent | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -237,9 +235,7 @@ class TrendQuery:
         if self._rows_only:
             return [(self._connection, [(WindowParts((), [part]), shift) for part, shift in self._grid_parts(since)])]
         pieces = self._split(since) if pieces is None else pieces
-        if since not in self._extents:
-            self._extents[since] = archived_extent(self._connection, since, self._request.until)
-        if (extent := self._extents[since]) is None:
+        if (extent := archived_extent(self._connection, since, self._request.until)) is None:
             return [(self._connection, pieces)]
         first, last, missing = extent
         # The database has a rollup of each archived day. Days that cannot be read from it are read from their files.
