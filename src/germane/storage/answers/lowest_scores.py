@@ -44,7 +44,7 @@ MIN_MATCH_RATIO = 100
 ScorePosition = tuple[float, datetime, int]
 """A score's value, time and id."""
 Rows = list[RowMapping]
-_VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
+VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 _LOW = or_(
     score.c.label == LOWEST_BAND,
@@ -90,9 +90,9 @@ class ScoreFilter(ScoreCriteria):
         if self.refusals is not None:
             is_refusal = score.c.label == NONCOMMITTAL
             conditions.append(is_refusal if self.refusals else or_(score.c.label.is_(None), ~is_refusal))
-        conditions += self._range(_VALUE)
+        conditions += self._range(VALUE)
         if self.after is not None:
-            (value, at, id_), column = self.after, _VALUE
+            (value, at, id_), column = self.after, VALUE
             newer = or_(moment < at, and_(moment == at, score.c.id < id_))
             conditions.append(or_(column > value, and_(column == value, newer)))
         return conditions
@@ -199,10 +199,10 @@ def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows
     """
     conditions = chosen.conditions()
     query = select(score.c.value, score.c.started_at).where(*conditions)
-    lowest = connection.execute(query.order_by(_VALUE, score.c.started_at.desc()).limit(limit)).all()
+    lowest = connection.execute(query.order_by(VALUE, score.c.started_at.desc()).limit(limit)).all()
     rows: Rows = []
     for moments in batched(sorted({row.started_at for row in lowest})):
-        narrowed = select(score).where(*conditions, score.c.started_at.in_(moments), lowest[-1].value >= _VALUE)
+        narrowed = select(score).where(*conditions, score.c.started_at.in_(moments), lowest[-1].value >= VALUE)
         rows += connection.execute(narrowed).mappings()
     return lowest_first(rows, limit)
 
@@ -212,7 +212,7 @@ def scan_archive(archive: Connection, chosen: ScoreFilter, limit: int, *narrowin
 
     All results meet the ``narrowing`` conditions, by which less has to be read.
     """
-    query = select(score).where(*narrowing, *chosen.conditions()).order_by(_VALUE, *_NEWEST).limit(limit)
+    query = select(score).where(*narrowing, *chosen.conditions()).order_by(VALUE, *_NEWEST).limit(limit)
     return list(archive.execute(query).mappings())
 
 
@@ -223,7 +223,7 @@ def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int
         return None
     named = replace(chosen, since=None, until=None).conditions()
     query = select(score).where(score.c.exchange_id.in_(select(exchange.c.id).where(*inside)), *named)
-    return list(connection.execute(query.order_by(_VALUE, *_NEWEST).limit(limit)).mappings())
+    return list(connection.execute(query.order_by(VALUE, *_NEWEST).limit(limit)).mappings())
 
 
 def scan_by_value(

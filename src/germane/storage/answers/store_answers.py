@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from sqlalchemy import CompoundSelect, Connection, bindparam, func, select, union_all
 
 from germane.exchange import Exchange
-from germane.score import LOW_SCORE, Score
+from germane.score import Score, is_low_value
 from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import AnswerDetail, load_all_labels, load_exchanges, load_scores, load_tasks
 from germane.storage.answers.filter import (
@@ -24,7 +24,14 @@ from germane.storage.answers.filter import (
     MatchCount,
     MatchSummary,
 )
-from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, has_more_scores, lowest_first
+from germane.storage.answers.lowest_scores import (
+    IS_LOW,
+    VALUE,
+    ScoreFilter,
+    find_lowest,
+    has_more_scores,
+    lowest_first,
+)
 from germane.storage.answers.search import (
     BEGINNING,
     BRIEF_COLUMNS,
@@ -40,7 +47,6 @@ from germane.storage.answers.search import (
 from germane.storage.archive.reader import open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching, within
-from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import EXCHANGES, SCORES
 from germane.storage.db.tables import exchange, score, scoring_task
 
@@ -354,23 +360,23 @@ def load_sample(
     """Return scores of some scorers, oldest first, and whether these are all. ``equal`` has the service and route.
 
     A large window is divided into equal parts, and the same number of rows is read from the time index in each. The
-    lowest scores of the first scorer are added from the value index. Archived scores are not read.
+    lowest scores of the first scorer are added from the index of low scores. Archived scores are not read.
     """
     if not has_more_scores(connection, window, MAX_ROWS_READ):
         found = _read(connection, [window], scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
         if len(found) <= MAX_SCORES:
             return sorted(found, key=_BY_TIME), True
-    lowest: set[SampledScore] = set()
     # Scores of exactly 0, such as refusals, are at one height, so the sample has enough of them.
-    for low in ([score.c.value < 0], [score.c.value > 0, score.c.value < LOW_SCORE]):
-        query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(*low, score.c.scorer == scorers[0])
-        query = query.where(*matching(score, **equal), *within(Unindexed(_MOMENT), *window))
-        lowest.update(map(SampledScore._make, connection.execute(query.order_by(score.c.value).limit(MAX_LOWEST))))
+    query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(IS_LOW, VALUE != 0)
+    query = query.where(*matching(score, scorer=scorers[0], **equal), *within(_MOMENT, *window))
+    query = query.order_by(VALUE).limit(MAX_LOWEST)
+    lowest = set(map(SampledScore._make, connection.execute(query).all()))
     since, length = window[0], (window[1] - window[0]) / SLICES
     starts = [since + number * length for number in range(SLICES)]
     parts = [(start, start + length) for start in starts]
     found = _read(connection, parts, scorers, equal, MAX_ROWS_READ // SLICES, MAX_SAMPLED // SLICES)
-    others = (one for one in found if one.value >= LOW_SCORE or one not in lowest)  # hashing a time takes a while
+    # Hashing a time takes a while.
+    others = (one for one in found if not is_low_value(one.value, one.label) or one not in lowest)
     return sorted((*lowest, *others), key=_BY_TIME), False
 
 
