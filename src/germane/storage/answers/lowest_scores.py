@@ -2,7 +2,8 @@
 
 There are three strategies, each of which is fast in a different situation:
 
-- If the window has few scores, read all of them through the time index. Low scores have a time index of their own.
+- If the window has few scores, read all of them through the time index. Few scores are low, and these have a time index
+  of their own.
 - If the route has few exchanges in the window, read their scores.
 - If the window has many scores, many of the lowest scores overall are in it: read the value index in ascending order.
   A value that many scores share, such as 0 for refusals, is looked up within the window.
@@ -30,8 +31,6 @@ from germane.storage.trends.time_ranges import DAY, down
 
 SMALL_WINDOW = 40_000
 """Maximum number of scores in a window for which the whole window is read."""
-LOW_RATIO = 10
-"""If only low scores are searched for, a window with this many times as many scores is as small."""
 SMALL_ROUTE = 2_000
 """Maximum number of a route's exchanges in a window for which all their scores are read."""
 VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
@@ -177,17 +176,16 @@ def has_more_scores(connection: Connection, window: tuple[datetime | None, datet
 
 
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Read the whole window if it has few scores; otherwise, return None.
+    """Read the whole window if it has few scores, or only low ones are searched for; otherwise, return None.
 
     If rollups show many scores, they are not counted. If most of those are archived, a slower strategy is used.
     """
     window = (chosen.since, chosen.until)
 
     def is_large() -> bool:
-        rolled = count_rolled_scores(connection, *window)
-        return rolled > LOW_RATIO * few if chosen.low else rolled > few or has_more_scores(connection, window, few)
+        return count_rolled_scores(connection, *window) > few or has_more_scores(connection, window, few)
 
-    if share(connection, ("large", window, few, chosen.low), is_large):
+    if not chosen.low and share(connection, ("large", window, few), is_large):
         return None
     return scan_window(connection, chosen, limit)
 
@@ -276,9 +274,9 @@ def lowest_first(rows: Iterable[RowMapping], limit: int) -> Rows:
 def scan_some_values(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows | None:
     """Read scores in ascending order of value, but give up if reading the whole window is faster."""
     # A score takes twice as long to read from the value index, which covers fewer conditions.
-    size = count_rolled_scores(connection, chosen.since, chosen.until) // (2 * LOW_RATIO if chosen.low else 2)
+    size = count_rolled_scores(connection, chosen.since, chosen.until)
     totals = zip(VALUE_SCAN_STEPS, accumulate(VALUE_SCAN_STEPS, initial=0), strict=False)
-    return scan_by_value(connection, chosen, limit, [step for step, read in totals if not size or read < size])
+    return scan_by_value(connection, chosen, limit, [step for step, read in totals if not size or 2 * read < size])
 
 
 STRATEGIES: tuple[Strategy, ...] = (scan_small_window, scan_route, scan_some_values, scan_window)
