@@ -2,8 +2,7 @@
 
 There are three strategies, each of which is fast in a different situation:
 
-- If the window has few scores, read all of them through the time index. Few scores are low, and these have a time index
-  of their own.
+- If the window has few scores, read all of them through the time index. Low scores, which are few, have their own.
 - If the route has few exchanges in the window, read their scores.
 - If the window has many scores, many of the lowest scores overall are in it: read the value index in ascending order.
   A value that many scores share, such as 0 for refusals, is looked up within the window.
@@ -130,8 +129,7 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
         rows = scan_route(connection, chosen, limit)
     if rows is not None:
         return rows
-    uncovered = (chosen.service, chosen.fingerprint, chosen.label, chosen.refusals)
-    if any(uncovered) or (chosen.low and chosen.at_least is not None):
+    if any((chosen.service, chosen.fingerprint, chosen.label, chosen.refusals)):
         # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
         floor = find_floor(connection, chosen.since, chosen.until, few)
         newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
