@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -163,9 +163,11 @@ class Source:
         if self.kind == "sqlite":
             return 0.0
         pid = int((self.place / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
-        return cpu_seconds([pid, *map(int, children)]) + sum(map(int, ended)) / os.sysconf("SC_CLK_TCK")
+        while True:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
+            with suppress(FileNotFoundError, ProcessLookupError):  # a process has ended since
+                return cpu_seconds([pid, *map(int, children)]) + sum(map(int, ended)) / os.sysconf("SC_CLK_TCK")
 
     @contextmanager
     def target(self, source: str) -> Iterator[str]:
