@@ -62,7 +62,7 @@ def csv_cell(value: str) -> str:
 
     A leading apostrophe marks the cell as text, even if invisible characters precede the formula.
     """
-    if value[:1].isalnum() and value.isprintable():  # almost every cell: names, numbers, times, one line of text
+    if value.isprintable() and value.lstrip()[:1] not in _FORMULA_PREFIXES:  # almost every cell
         return value
     cell = text(value)
     first = next((character for character in cell if character.isprintable() and not character.isspace()), "")

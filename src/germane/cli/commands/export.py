@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Final, Self
 
 import click
@@ -121,24 +121,28 @@ class CsvWriter:
     """Writes CSV in UTF-8. Captured text is escaped, so that spreadsheets do not interpret it as a formula."""
 
     def __init__(self, target: IO[bytes]) -> None:
-        self._text = io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True)
-        self._writer = csv.writer(self._text)
+        self._target = target
+        self._lines: list[str] = []
+        self._writer = csv.writer(SimpleNamespace(write=self._lines.append))
 
     def __enter__(self) -> Self:
         self._writer.writerow(storage.FLAT_COLUMNS)
+        self._target.write(self._lines.pop().encode())
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._text.detach()  # the caller closes the target
+        """Do nothing, because the caller closes the target."""
 
     def write(self, page: Sequence[FlatRows]) -> None:
-        """Write the rows of a page of exchanges."""
+        """Write the rows of a page of exchanges. The cells that an exchange's rows share are encoded once."""
         cell = sanitize.csv_cell
         for exchange, rows in page:
-            shared = [cell(value) if type(value) is str else value for value in exchange]
-            self._writer.writerows(
-                [*shared, *(cell(value) if type(value) is str else value for value in row)] for row in rows
-            )
+            for values in (exchange, *rows):
+                self._writer.writerow([cell(value) if type(value) is str else value for value in values])
+            shared, *own = self._lines
+            self._lines.clear()
+            beginning = f"{shared[:-2]},"  # without the line break
+            self._target.write("".join([beginning + line for line in own]).encode())
 
 
 class ParquetWriter:
