@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import duckdb
-from hypothesis import given
+import psycopg
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import literal, select
 from sqlalchemy.engine import make_url
 
 from germane.storage import TrackingStore
 from germane.storage.archive.dialect import URL
-from germane.storage.db.functions import EpochSeconds
+from germane.storage.db.functions import EpochSeconds, array_literal
 from germane.storage.db.types import UtcDateTime
 from germane.testing import transaction
 
@@ -42,3 +44,13 @@ def test_times_are_cut_to_whole_seconds_on_all_databases(store: TrackingStore) -
             assert archive.execute(str(query), [naive]).fetchall() == [(seconds,)]
 
         check()
+
+
+@given(values=st.lists(st.none() | st.text('a",\\{} ')))
+@example(values=['a","b'])
+@example(values=['"', "a"])
+@example(values=["a", None])
+def test_an_array_for_postgresql_has_the_given_texts(postgresql: Any, values: list[str | None]) -> None:
+    """Quotes, commas and backslashes are common in answers, and must not move texts to other rows."""
+    with psycopg.connect(postgresql.url("postgres")) as connection:
+        assert connection.execute("SELECT %s::text[]", [array_literal(values)]).fetchone() == (values,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, Integer, Text, cast, func, literal, select, type_coerce
@@ -47,8 +47,12 @@ def is_one_of(column: ColumnElement[str], values: Sequence[str], dialect: str) -
     return column == func.any(cast(literal(array_literal(values)), ARRAY(Text)))
 
 
-def array_literal(values: Iterable[str | None]) -> str:
+def array_literal(values: Sequence[str | None]) -> str:
     """Return texts as an array in PostgreSQL's notation. The driver takes ten times as long to encode a list."""
+    texts = [value for value in values if value is not None]
+    joined = '","'.join(texts)
+    if texts and len(texts) == len(values) and joined.count('"') == 2 * len(texts) - 2 and "\\" not in joined:
+        return f'{{"{joined}"}}'  # no text needs to be escaped
     quoted = [
         "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values
     ]

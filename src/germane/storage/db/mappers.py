@@ -65,7 +65,7 @@ def bulk_insert(
         return []
     encoders = [_array_encoder(table.c[name]) for name in columns]
     inserted: list[Any] = []
-    for batch in _batched_by_length(rows):
+    for batch in _split_by_length(rows):
         arrays = tuple(encode(values) for encode, values in zip(encoders, zip(*batch, strict=True), strict=True))
         result = connection.exec_driver_sql(_insert_arrays(table, columns, adding, returning), arrays)
         inserted += result if returning else ()
@@ -75,7 +75,7 @@ def bulk_insert(
 def _array_encoder(column: Column[Any]) -> Callable[[Values], Any]:
     if isinstance(column.type, (Text, Json)):
         # The driver refuses what is no text.
-        return lambda values: array_literal(values) if all(isinstance(one, str | None) for one in values) else values
+        return lambda values: array_literal(values) if _are_texts(values) else values
     if isinstance(column.type, Float):
         # Numbers may also be integers, but the elements of an array must have one type.
         return lambda values: [None if value is None else float(value) for value in values]
@@ -143,18 +143,20 @@ def _target(table: Table, columns: Sequence[str], dialect: Dialect) -> str:
     return f"INSERT INTO {preparer.format_table(table)} ({names})"
 
 
-def _batched_by_length(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
-    """Split rows into batches that fit into one statement of PostgreSQL."""
-    batch: list[Values] = []
-    length = 0
-    for row in rows:
-        batch.append(row)
-        length += sum(len(value) for value in row if isinstance(value, str | bytes))
-        if length > MAX_CHARACTERS_PER_STATEMENT:
-            yield batch
-            batch, length = [], 0
-    if batch:
-        yield batch
+def _split_by_length(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
+    """Split rows in halves until each part fits into one statement of PostgreSQL."""
+    texts = (values for values in zip(*rows, strict=True) if _are_texts(values))
+    if len(rows) == 1 or sum(sum(map(len, filter(None, values))) for values in texts) <= MAX_CHARACTERS_PER_STATEMENT:
+        yield rows
+        return
+    half = len(rows) // 2
+    for part in (rows[:half], rows[half:]):
+        yield from _split_by_length(part)
+
+
+def _are_texts(values: Values) -> bool:
+    """Return whether all values are texts or None. Almost always, comparing their types shows it, which is faster."""
+    return {str, type(None)}.issuperset(map(type, values)) or all(isinstance(one, str | None) for one in values)
 
 
 def timestamp_encoder(dialect: str) -> TimestampEncoder:
