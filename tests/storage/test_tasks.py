@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
@@ -19,7 +20,7 @@ from germane.storage import ScoringTask, TaskClaim, TrackingStore
 from germane.storage.db import leases
 from germane.storage.db.tables import scoring_task
 from germane.storage.queue import store_tasks as claims
-from germane.testing import transaction
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
@@ -127,6 +128,25 @@ def test_each_task_is_completed_exactly_once(store: TrackingStore, sampled: Samp
 
     assert (first, second) == ([completed(task, 0.25)], [])
     assert [found.score.value for found in store.answers.worst()] == [0.25]
+
+
+def test_tasks_that_end_alike_are_closed_together(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """With a statement for each task, PostgreSQL's server needs a fifth more CPU time."""
+    sampled(*(make(minute) for minute in range(20)), scorers=TWO_SCORERS)
+    tasks = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=20, lease=LEASE))
+    failed = Score(scorer="faithfulness", fingerprint="f2", reason=UnscoredReason.UNPARSABLE, explanation="no JSON")
+    results = [completed(task) if task.scorer == "relevancy" else (task, failed) for task in tasks]
+    closed: list[Any] = []
+
+    def record(*call: Any) -> None:
+        if call[2].startswith("UPDATE scoring_task"):
+            closed.extend(call[3] if call[5] else [call[3]])
+
+    event.listen(engine_of(store), "before_cursor_execute", record)
+
+    assert store.queue.complete_tasks("a", results) == results
+    assert len(closed) == 2
+    assert load_task_errors(store) == ["no JSON"] * 20
 
 
 @pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)

@@ -29,7 +29,7 @@ from germane.storage.history.partitions import ScoreCounts
 from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.feedback import CHANGE_WEIGHT
 from germane.storage.queue.rescore import lock_answer_tasks
-from germane.storage.queue.tasks import CLOSE_TASK, DELETE_REPLACED, TaskEnd
+from germane.storage.queue.tasks import DELETE_REPLACED, TaskEnd, close_tasks
 from germane.storage.sink_items import mark_for_sinks
 
 Result = tuple[str, Score]
@@ -104,7 +104,7 @@ class _Batch:
         self._fingerprints, self._now, self._encode, self._census = fingerprints, now, encode, census
         self._tally_changes = TallyChanges()
         self._new_tasks: list[tuple[Any, ...]] = []
-        self._changed_tasks: list[dict[str, Any]] = []
+        self._changed_tasks: list[tuple[int, TaskEnd]] = []
         self._replaced: list[dict[str, str]] = []
         self._superseded: list[dict[str, int]] = []
         self._kept: list[dict[str, Any]] = []
@@ -129,7 +129,7 @@ class _Batch:
         names = (row["service"], row["route"], result.scorer)
         end = TaskEnd.of(result)
         if own is not None and old_state == "done" and result.value is None:  # the existing score stays in place
-            self._changed_tasks.append(end.keep(own["scored_as"]).values_for(own))
+            self._changed_tasks.append((own["id"], end.keep(own["scored_as"])))
             if self._census:
                 self._kept.append({**_key(own), "probability": row["capture_probability"]})
                 self._kept_at.add(row["started_at"])
@@ -140,7 +140,7 @@ class _Batch:
             self._new_tasks.append((*key, end.state, end.reason, end.error, 0, at, end.scored_as, 0))
             self._tally_changes.add(row["started_at"], names, "seen")
         else:
-            self._changed_tasks.append(end.values_for(own))
+            self._changed_tasks.append((own["id"], end))
             if old_state == "done":
                 self._tally_changes.add(row["started_at"], names, "scored", by=-1)
                 self._replaced.append(_key(own))
@@ -181,8 +181,7 @@ class _Batch:
         """Write the collected rows, and return their numbers."""
         if self._superseded:
             connection.execute(_DELETE_TASK, self._superseded)
-        if self._changed_tasks:
-            connection.execute(CLOSE_TASK, self._changed_tasks)
+        close_tasks(connection, self._changed_tasks)
         if self._replaced:
             connection.execute(DELETE_REPLACED, self._replaced)
         if self._kept:

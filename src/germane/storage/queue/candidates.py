@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, exists, func, literal_column, upda
 
 from germane.score import UnscoredReason
 from germane.storage.db.functions import is_one_of
+from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 
 CANDIDATE: Final = "candidate"
@@ -33,18 +34,26 @@ def decide(
     connection: Connection, decisions: Iterable[tuple[str, float | None, str, float | None, float | None]]
 ) -> None:
     """Write decisions: the id, probability and reason of each, and the proxy score and its probability, if any."""
-    names = ("decided", "probability", "why", "free_score", "free_probability")
-    if rows := [dict(zip(names, decision, strict=True)) for decision in decisions]:
-        connection.execute(_DECIDE, rows)
+    groups: dict[tuple[float | str | None, ...], list[str]] = {}
+    for id_, *values in decisions:
+        groups.setdefault(tuple(values), []).append(id_)
+    others: list[dict[str, float | str | None]] = []
+    for key, ids in groups.items():
+        shared = dict(zip(("probability", "why", "free_score", "free_probability"), key, strict=True))
+        if len(ids) < _MANY_ALIKE:
+            others += [{"decided": id_, **shared} for id_ in ids]
+            continue
+        for some in batched(ids):
+            connection.execute(_DECIDE.where(is_one_of(exchange.c.id, some, connection.dialect.name)), shared)
+    if others:
+        connection.execute(_DECIDE.where(exchange.c.id == bindparam("decided")), others)
 
 
-_DECIDE: Final = (
-    update(exchange)
-    .where(exchange.c.id == bindparam("decided"))
-    .values(
-        sampling_probability=bindparam("probability"),
-        sampling_reason=bindparam("why"),
-        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
-        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
-    )
+_MANY_ALIKE: Final = 10
+"""Number of equal decisions that one statement writes faster than a statement for each."""
+_DECIDE: Final = update(exchange).values(
+    sampling_probability=bindparam("probability"),
+    sampling_reason=bindparam("why"),
+    proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
+    proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
 )

@@ -75,7 +75,7 @@ class TaskQueue(StoreComponent):
             now = self._context.now(connection)
             rows = _lock_tasks(connection, scorers, preferred, limit, now)
             for ids in batched([row["id"] for row in rows]):
-                connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
+                connection.execute(_TAKE, {"ids": ids, "owner": owner, "lease_end": now + lease})
             claimed: dict[str, list[ScoringTask]] = {}
             failed: list[Result] = []
             for row in rows:
@@ -90,8 +90,7 @@ class TaskQueue(StoreComponent):
                 write_results(connection, self._context.process, failed, held, now)
             exchanges: list[Exchange] = []
             for batch in batched(list(claimed)):
-                found = connection.execute(select(exchange).where(exchange.c.id.in_(batch))).mappings()
-                exchanges += map(EXCHANGES.decode, found)
+                exchanges += map(EXCHANGES.decode, connection.execute(_EXCHANGES, {"ids": batch}).mappings())
         exchanges.sort(key=lambda each: (each.started_at, each.id))
         return [TaskClaim(each, tuple(sorted(claimed[each.id], key=attrgetter("id")))) for each in exchanges]
 
@@ -234,9 +233,12 @@ def _lock_ready_tasks(
     return connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
 
 
-_TAKE = leases.claim(scoring_task, owner=bindparam("owner"), until=bindparam("lease_end")).values(
-    state="running", claims=scoring_task.c.claims + 1
+_TAKE = (
+    leases.claim(scoring_task, owner=bindparam("owner"), until=bindparam("lease_end"))
+    .values(state="running", claims=scoring_task.c.claims + 1)
+    .where(scoring_task.c.id.in_(bindparam("ids", expanding=True)))
 )
+_EXCHANGES = select(exchange).where(exchange.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def _is_ours(task: FromClause) -> ColumnElement[bool]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from sqlalchemy import (
     Connection,
@@ -83,23 +83,13 @@ class TaskEnd(NamedTuple):
         message = f"rescoring failed: {self.reason}: {self.error or 'unknown error'}"
         return self._replace(state="done", reason=None, error=message, scored_as=scored_as)
 
-    def values_for(self, task: RowMapping) -> dict[str, Any]:
-        """Return the parameters of the statement that closes a task."""
-        return {
-            "task_id": task["id"],
-            "new_state": self.state,
-            "why": self.reason,
-            "message": self.error,
-            "made": self.scored_as,
-        }
-
 
 def write_results(
     connection: Connection, process: str, finished: Sequence[Result], held: dict[int, RowMapping], now: datetime
 ) -> None:
     """Write the results of tasks; ``held`` contains their rows from :func:`lock_owned_tasks`."""
     stamp, tally_changes = timestamp_encoder(connection.dialect.name), TallyChanges()
-    closed: list[dict[str, Any]] = []
+    ended: list[tuple[int, TaskEnd]] = []
     scored: list[tuple[RowMapping, Score]] = []
     for task, result in finished:
         row = held[task.id]
@@ -107,15 +97,14 @@ def write_results(
         tally_changes.add(row["started_at"], names, "pending", by=-1)
         end = TaskEnd.of(result)
         if result.value is None and row["scored_as"]:
-            closed.append(end.keep(row["scored_as"]).values_for(row))
+            ended.append((task.id, end.keep(row["scored_as"])))
             tally_changes.add(row["started_at"], names, "scored")
         else:
-            closed.append(end.values_for(row))
+            ended.append((task.id, end))
             tally_changes.add(row["started_at"], names, result.state, end.reason or "")
         if result.value is not None:
             scored.append((row, result))
-    if closed:
-        connection.execute(CLOSE_TASK, closed)
+    close_tasks(connection, ended)
     replaced = [
         {"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]}
         for row, _ in scored
@@ -137,6 +126,8 @@ def count_unpaid(connection: Connection, over_budget: Sequence[ScoringTask]) -> 
     An open task may still cause a request. Skipped tasks, and scores without a judge, cost nothing. ``over_budget`` are
     the tasks that the transaction closed for this reason. A task for rescoring keeps its earlier score.
     """
+    if not over_budget:
+        return 0
     closed = {task.id for task in over_budget}
     exchange_ids = {task.exchange_id for task in over_budget}
     has_score = and_(score.c.exchange_id == scoring_task.c.exchange_id, score.c.scorer == scoring_task.c.scorer)
@@ -150,16 +141,22 @@ def count_unpaid(connection: Connection, over_budget: Sequence[ScoringTask]) -> 
 
 
 DELETE_REPLACED = delete(score).where(HAS_SCORE_KEY)
-CLOSE_TASK = (
+
+
+def close_tasks(connection: Connection, ended: Iterable[tuple[int, TaskEnd]]) -> None:
+    """Close locked tasks, given by id. Almost all end like others, and share a statement with them."""
+    groups: dict[TaskEnd, list[int]] = {}
+    for task_id, end in ended:
+        groups.setdefault(end, []).append(task_id)
+    for end, task_ids in groups.items():
+        for ids in batched(task_ids):
+            connection.execute(_CLOSE, {"ids": ids, **{f"new_{name}": value for name, value in end._asdict().items()}})
+
+
+_CLOSE = (
     update(scoring_task)
-    .where(scoring_task.c.id == bindparam("task_id"))
-    .values(
-        state=bindparam("new_state"),
-        reason=bindparam("why"),
-        error=bindparam("message"),
-        scored_as=bindparam("made"),
-        **leases.FINISHED,
-    )
+    .where(scoring_task.c.id.in_(bindparam("ids", expanding=True)))
+    .values(**{name: bindparam(f"new_{name}") for name in TaskEnd._fields}, **leases.FINISHED)
 )
 
 
