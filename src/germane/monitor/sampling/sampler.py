@@ -99,8 +99,10 @@ class Sampler:
                 eligibility=self._eligibility.check(exchange),
                 scorers=list(self._fingerprints),
             )
-            value, probability = proxies.get(exchange.id, (None, None))
-            decisions.append(replace(decision, proxy=value, proxy_probability=probability))
+            if exchange.id in proxies:
+                value, probability = proxies[exchange.id]
+                decision = replace(decision, proxy=value, proxy_probability=probability)
+            decisions.append(decision)
         holder = self._pool.lease_holder if self._sample_rate is None else None
         if not decisions or not self._store.sampling.assign_tasks(
             decisions, self._fingerprints, holder=holder, max_span_delay=self._max_span_delay

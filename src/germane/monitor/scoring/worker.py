@@ -252,7 +252,7 @@ class ScoringWorker:
             try:
                 score = await self._run_scorer(scorer, exchange, deadline)
                 # Use the task's scorer name, but keep the fingerprint in the score, which may differ from the task's.
-                score = replace(score, scorer=task.scorer)
+                score = score if score.scorer == task.scorer else replace(score, scorer=task.scorer)
                 if self.stopping and is_retryable(score):  # the request may not have been sent: the next start retries
                     return None
                 breaker.record_score(score, admission)

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
@@ -27,6 +27,11 @@ _FIELD_TYPES: Mapping[str, type] = {
 _NUMBER_TYPES: Mapping[str, Callable[[Any], Any]] = {
     "value": float, "input_tokens": int, "output_tokens": int, "cost": float,
 }  # fmt: skip
+_INPUTS: Mapping[str, Callable[[Exchange], Sequence[str | None]]] = {
+    "question": lambda exchange: [exchange.question],
+    "answer": lambda exchange: [exchange.answer],
+    "contexts": lambda exchange: [context.text for context in exchange.contexts],
+}
 
 
 def utc_now() -> datetime:
@@ -128,7 +133,8 @@ def _in_range(scorer: Scorer, score: Score, value: float) -> Score:
         return dataclasses.replace(
             score, value=None, label=None, reason=UnscoredReason.OUT_OF_RANGE, explanation=explanation
         )
-    return dataclasses.replace(score, value=min(max(value, minimum), maximum))
+    clipped = min(max(value, minimum), maximum)
+    return score if clipped == value == score.value else dataclasses.replace(score, value=clipped)
 
 
 def _unscored(scorer: Scorer, reason: UnscoredReason, explanation: str) -> Score:
@@ -138,9 +144,6 @@ def _unscored(scorer: Scorer, reason: UnscoredReason, explanation: str) -> Score
 
 
 def _missing_inputs(scorer: Scorer, exchange: Exchange) -> list[str]:
-    inputs: dict[str, list[str | None]] = {
-        "question": [exchange.question],
-        "answer": [exchange.answer],
-        "contexts": [*(context.text for context in exchange.contexts)],
-    }
-    return sorted(name for name in scorer.requires if all(text is None or is_blank(text) for text in inputs[name]))
+    return sorted(
+        name for name in scorer.requires if all(text is None or is_blank(text) for text in _INPUTS[name](exchange))
+    )

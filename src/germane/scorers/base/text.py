@@ -35,6 +35,8 @@ def is_blank(text: str) -> bool:
     def has_visible(characters: Iterable[str]) -> bool:
         return any(unicodedata.category(character)[0] in _VISIBLE_CATEGORIES for character in characters)
 
+    if text[:1].isalnum():  # almost every text
+        return False
     text = text.strip()
     return not (has_visible(text[:_PREFIX]) or has_visible(set(text[_PREFIX:])))
 

@@ -119,14 +119,17 @@ class DetectorStore(StoreComponent):
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
         """Return up to ``limit`` scores that the detectors have not processed yet, in order of arrival."""
-        query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS), _ANSWERED, _USER)
+        columns = [detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS), _ANSWERED, _USER]
+        query = select(*columns, *([exchange.c.attributes] if attributes else []))
         query = query.outerjoin_from(detector_input, exchange, exchange.c.id == detector_input.c.exchange_id)
-        if attributes:
-            query = query.add_columns(exchange.c.attributes)
         query = query.where(detector_input.c.id > 0).order_by(detector_input.c.id).limit(limit)
         with self._database.read() as connection:
-            rows = connection.execute(query).mappings()
-            return [DetectorScore(**{**row, "attributes": row.get("attributes") or {}}) for row in rows]
+            result = connection.execute(query)
+            names = tuple(result.keys())
+            return [
+                DetectorScore(**{name: value for name, value in zip(names, row, strict=True) if value is not None})
+                for row in result
+            ]
 
     def list_past_scores(
         self, sought: DetectorScoreQuery, chosen: Callable[[str], bool] = lambda _: True, *, attributes: bool = False
