@@ -53,7 +53,7 @@ class Calibration:
 
     def __str__(self) -> str:
         source = "by default" if self.is_default else f"n {self.n}, {self.made_at:%Y-%m-%d}"
-        return f"calibrated (floor {self.floor:.2f}, same topic {self.topic_floor:.2f}, {source})"
+        return f"calibrated (floor {self.floor:z.2f}, same topic {self.topic_floor:z.2f}, {source})"
 
     def topic_share(self, value: float) -> float:
         """Map a cosine linearly to 0..1: 0 for unrelated texts, 1 for texts near or above the same-topic floor."""

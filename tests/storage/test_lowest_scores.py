@@ -22,6 +22,7 @@ from germane.storage.answers.lowest_scores import (
     ScoreFilter,
     find_lowest,
     scan_by_value,
+    scan_low,
     scan_route,
     scan_small_window,
     scan_some_values,
@@ -61,6 +62,7 @@ strategy_lists: Any = st.sampled_from(
         (scan_window,),
         (partial(scan_by_value, steps=(None,)),),
         (partial(scan_by_value, steps=(1, 4, 0)), scan_window),
+        (partial(scan_low, few=5), scan_window),
         (partial(scan_small_window, few=3), partial(scan_route, few=3), partial(scan_by_value, steps=(0, None))),
         (scan_route, partial(scan_by_value, steps=()), scan_window),
     ]
@@ -165,7 +167,7 @@ def test_scores_of_whole_days_are_counted_by_rollups(score_table: ScoreTable) ->
     assert len(counting) == len(windows) * 2 - 2
 
 
-def test_no_more_values_are_read_than_a_window_has_scores(
+def test_no_more_values_are_read_than_half_of_the_scores_of_a_window(
     score_table: ScoreTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then, reading the window is faster. Without rollups, the number of scores is unknown."""
@@ -176,7 +178,7 @@ def test_no_more_values_are_read_than_a_window_has_scores(
     with transaction(store) as connection:
         connection.execute(insert(rollup_dirty_hour), [{"hour": begin.replace(minute=0)}])
     store.rollups.update()
-    monkeypatch.setattr(lowest_scores, "VALUE_SCAN_STEPS", (60, 100))
+    monkeypatch.setattr(lowest_scores, "VALUE_SCAN_STEPS", (30, 100))
     rare = ScoreFilter(scorer="a", fingerprint="f2")
 
     with transaction(store, read_only=True) as connection:
@@ -185,22 +187,23 @@ def test_no_more_values_are_read_than_a_window_has_scores(
 
 
 def test_low_scores_are_found_in_an_index_of_their_own(score_table: ScoreTable) -> None:
-    """Even a large window has few of them, so that they are all read."""
+    """All of a scorer's low scores in a window are read, unless these are too many. Those of others do not count."""
     labels = ("irrelevant", None)
-    rows = score_table.write(
-        [(number / 100, number % 20, "a", "shop", "ask", "f1", labels[number % 2]) for number in range(60)]
-    )
+    values = [(number / 100, number % 20, "a", "shop", "ask", "f1", labels[number % 2]) for number in range(60)]
+    rows = score_table.write([*values, *[(0.1, 5, "b", "shop", "ask", "f1", None)] * 9])
     begin = min(row["started_at"] for row in rows)
     statements: list[tuple[str, Any]] = []
     event.listen(engine_of(score_table.store), "before_cursor_execute", lambda *given: statements.append(given[2:4]))
     low = ScoreFilter(since=begin - DAY, until=begin + DAY, scorer="a", service="shop", route="ask", low=True)
 
     with transaction(score_table.store, read_only=True) as connection:
-        found = scan_small_window(connection, low, 60, few=0)
-        plan = explain(connection, *next(one for one in statements if "ORDER BY" in one[0]))
+        assert scan_low(connection, low, 60, few=54) is None
+        found = scan_low(connection, low, 60, few=55)
+        plans = [explain(connection, *one) for one in statements if one[0].startswith("SELECT score.")]
 
     assert [row["id"] for row in found or ()] == sorted_ids(rows, low)
-    assert "ix_score_low" in plan
+    assert len(plans) == 4
+    assert all("ix_score_low" in plan for plan in plans[:3])
 
 
 def explain(connection: Connection, statement: str, parameters: Any) -> str:

@@ -196,7 +196,9 @@ def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     minutes = [chance.uniform(0, 20 * 60) for _ in range(400)]
     values = [chance.uniform(0.5, 1) for _ in minutes]
     values[::20] = low = [chance.uniform(0.01, 0.4) for _ in range(20)]
+    values[1::20] = [0.0] * 20
     write(minutes, values)
+    write([600], [0.6], label="irrelevant")
     limits = {"MAX_ROWS_READ": 100, "MAX_SCORES": 50, "MAX_SAMPLED": 40, "MAX_LOWEST": 25, "SLICES": 10}
     for name, value in limits.items():
         monkeypatch.setattr(store_answers, name, value)
@@ -204,8 +206,9 @@ def test_a_large_window_has_an_even_sample_and_its_lowest_scores(
     scores, is_complete = store.answers.sample_scores(["r"], **window)
 
     assert not is_complete
-    assert set(low) <= {one.value for one in scores}
-    assert 40 <= len(scores) <= 60
+    assert {*low, 0.6} <= {one.value for one in scores}
+    assert len({one for one in scores if one.value}) == sum(one.value > 0 for one in scores)
+    assert 40 <= len(scores) <= 61
     assert {(one.answered_at - window["since"]) // (2 * HOUR) for one in scores} == set(range(10))
     assert scores == store.answers.sample_scores(["r"], **window)[0] == sorted(scores)
     monkeypatch.setattr(store_answers, "MAX_ROWS_READ", 10_000)

@@ -72,7 +72,7 @@ def mean_cells(
         return str(n), "-", f"not enough data (need {min_samples})", "-", "-"
     interval = "-" if estimate.interval is None else f"{estimate.interval[0]:z.3f} to {estimate.interval[1]:z.3f}"
     if estimate.correlation is not None:
-        interval += f", corrected (r={estimate.correlation:.2f})"
+        interval += f", corrected (r={estimate.correlation:z.2f})"
     refused = NOT_MEASURED if estimate.noncommittal_share is None else f"{estimate.noncommittal_share:.0%}"
     return (
         str(estimate.n),

@@ -128,7 +128,7 @@ def _explain_relevancy(score: Score) -> Explanation:
         f"The score is their {measure} to the question asked."
     )
     diversity, requested = finite_number(details.get("diversity")), finite_number(details.get("requested"))
-    facts = [] if diversity is None else [("Mutual similarity", f"{diversity:.2f}")]
+    facts = [] if diversity is None else [("Mutual similarity", f"{diversity:z.2f}")]
     usable = finite_number(details.get("usable"))
     if requested is not None and usable is not None and usable < requested:
         facts.append(("Usable questions", f"{usable:.0f} of {requested:.0f}"))

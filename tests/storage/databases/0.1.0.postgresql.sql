@@ -437,7 +437,7 @@ CREATE INDEX ix_marker_at ON public.marker USING btree (at);
 CREATE INDEX ix_received_trace_due_at ON public.received_trace USING btree (options, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX ix_received_trace_finished_at ON public.received_trace USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX ix_rollup_dirty_hour_hour ON public.rollup_dirty_hour USING btree (hour);
-CREATE INDEX ix_score_low ON public.score USING btree (started_at, scorer, service, route, fingerprint, value, label) WHERE ((label = 'irrelevant'::text) OR ((value < (0.5)::double precision) AND ((label IS NULL) OR (label <> ALL (ARRAY['relevant'::text, 'mostly_relevant'::text, 'partly_relevant'::text, 'irrelevant'::text, 'uncalibrated'::text])))));
+CREATE INDEX ix_score_low ON public.score USING btree (scorer, started_at, service, route, fingerprint, value, label) WHERE ((label = 'irrelevant'::text) OR ((value < (0.5)::double precision) AND ((label IS NULL) OR (label <> ALL (ARRAY['relevant'::text, 'mostly_relevant'::text, 'partly_relevant'::text, 'irrelevant'::text, 'uncalibrated'::text])))));
 CREATE INDEX ix_score_started_at ON public.score USING btree (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
 CREATE INDEX ix_score_value ON public.score USING btree (value, scorer, started_at, route, label);
 CREATE INDEX ix_scoring_task_candidate ON public.scoring_task USING btree (scorer, fingerprint, first_pending_at) WHERE ((state = 'pending'::text) AND (due_at IS NULL));

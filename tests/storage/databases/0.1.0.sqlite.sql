@@ -367,7 +367,7 @@ CREATE INDEX ix_marker_at ON marker (at);
 CREATE INDEX ix_received_trace_due_at ON received_trace (options, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX ix_received_trace_finished_at ON received_trace (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX ix_rollup_dirty_hour_hour ON rollup_dirty_hour (hour);
-CREATE INDEX ix_score_low ON score (started_at, scorer, service, route, fingerprint, value, label) WHERE label = 'irrelevant' OR value < 0.5 AND (label IS NULL OR label NOT IN ('relevant', 'mostly_relevant', 'partly_relevant', 'irrelevant', 'uncalibrated'));
+CREATE INDEX ix_score_low ON score (scorer, started_at, service, route, fingerprint, value, label) WHERE label = 'irrelevant' OR value < 0.5 AND (label IS NULL OR label NOT IN ('relevant', 'mostly_relevant', 'partly_relevant', 'irrelevant', 'uncalibrated'));
 CREATE INDEX ix_score_started_at ON score (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
 CREATE INDEX ix_score_value ON score (value, scorer, started_at, route, label);
 CREATE INDEX ix_scoring_task_candidate ON scoring_task (scorer, fingerprint, first_pending_at) WHERE state = 'pending' AND due_at IS NULL;

@@ -16,7 +16,7 @@ from germane.cli.core.output import EXIT_INTERRUPTED
 SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 WORKER_SHUTDOWN_TIMEOUT: Final = 30.0
 """Default maximum duration of a worker's graceful shutdown, in seconds, as the default grace period in Kubernetes."""
-GC_THRESHOLDS: Final = (10_000, 10, 10)
+GC_THRESHOLDS: Final = (5_000, 10, 10)
 """With Python's default of 700 for the first one, garbage collection would take a fifth of the time of a page with many
 rows. With the high threshold of short commands, a server would take more memory."""
 

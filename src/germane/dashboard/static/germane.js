@@ -109,7 +109,7 @@ function when(from, to) {
 }
 
 function number(value) {
-  return value.toFixed(2).replace("-", "−");
+  return (Number(value.toFixed(2)) + 0).toFixed(2).replace("-", "−"); // never "−0.00"
 }
 
 function describePoint([from, to, , , mean, low, high, n, failing, m], name) {

@@ -341,7 +341,7 @@ def _draw_labeled_baseline(plot: Plot, level: float | None, name: str, layout: L
     if level is None:
         return Markup("")
     y = plot.y(level)
-    number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
+    number = tag("text", f"{level:z.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
     name_y = y - 11 if y >= 22 else y + 19  # near the upper edge, the name goes below the number
     word = tag("text", name, x=plot.right + 6, y=name_y) if layout is WIDE else Markup("")
     return concat(draw_baseline(plot, level), word, number)

@@ -1,8 +1,9 @@
 """Search for the lowest scores in a window. Equal scores are sorted newest first.
 
-There are three strategies, each of which is fast in a different situation:
+There are four strategies, each of which is fast in a different situation:
 
-- If the window has few scores, read all of them through the time index. Low scores, which are few, have their own.
+- If the window has few low scores, and only these are searched for, read all of them through the index of low scores.
+- If the window has few scores, read all of them through the time index.
 - If the route has few exchanges in the window, read their scores.
 - If the window has many scores, many of the lowest scores overall are in it: read the value index in ascending order.
   A value that many scores share, such as 0 for refusals, is looked up within the window.
@@ -20,8 +21,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, literal_column, or_, select
 
-from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
-from germane.storage.db.conditions import matching, within
+from germane.score import NONCOMMITTAL
+from germane.storage.db.conditions import LOW_SQL, matching, within
 from germane.storage.db.engine import share
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
@@ -30,6 +31,8 @@ from germane.storage.trends.time_ranges import DAY, down
 
 SMALL_WINDOW = 40_000
 """Maximum number of scores in a window for which the whole window is read."""
+FEW_LOW = 100_000
+"""Maximum number of a scorer's low scores in a window for which all of them are read."""
 SMALL_ROUTE = 2_000
 """Maximum number of a route's exchanges in a window for which all their scores are read."""
 VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
@@ -44,12 +47,7 @@ ScorePosition = tuple[float, datetime, int]
 Rows = list[RowMapping]
 VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
-_LOW = or_(
-    score.c.label == LOWEST_BAND,
-    and_(score.c.value < LOW_SCORE, or_(score.c.label.is_(None), score.c.label.not_in(GRADES))),
-)
-# Databases would not use the index of low scores if the condition had parameters.
-IS_LOW: ColumnElement[Any] = literal_column(f"({_LOW.compile(compile_kwargs={'literal_binds': True})})")
+IS_LOW: ColumnElement[Any] = literal_column(f"({LOW_SQL})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +122,15 @@ def find_lowest(
 
 def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
     """Return the same rows as :func:`find_lowest` if a fast strategy finds them, or None."""
-    rows = scan_small_window(connection, chosen, limit, few)
+    rows = scan_low(connection, chosen, limit)
+    if rows is None:
+        rows = scan_small_window(connection, chosen, limit, few)
     if rows is None:
         rows = scan_route(connection, chosen, limit)
     if rows is not None:
         return rows
-    if any((chosen.service, chosen.fingerprint, chosen.label, chosen.refusals)):
+    uncovered = (chosen.service, chosen.fingerprint, chosen.label, chosen.refusals)
+    if any(uncovered) or (chosen.low and chosen.at_least is not None):
         # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
         floor = find_floor(connection, chosen.since, chosen.until, few)
         newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
@@ -173,8 +174,24 @@ def has_more_scores(connection: Connection, window: tuple[datetime | None, datet
     return connection.execute(more).first() is not None
 
 
+def has_more_low(connection: Connection, scorer: str, since: datetime | None, until: datetime | None, few: int) -> bool:
+    """Return whether a scorer has more low scores in a window than ``few``."""
+    moment = score.c.started_at
+    low = select(moment).where(IS_LOW, score.c.scorer == scorer, *within(moment, since, until))
+    more = low.order_by(moment).offset(few).limit(1)
+    return share(connection, ("low", scorer, since, until, few), lambda: connection.execute(more).first() is not None)
+
+
+def scan_low(connection: Connection, chosen: ScoreFilter, limit: int, few: int = FEW_LOW) -> Rows | None:
+    """Read the low scores of the window if only these are searched for and there are few; otherwise, return None."""
+    scorer = chosen.scorer
+    if not chosen.low or scorer is None or has_more_low(connection, scorer, chosen.since, chosen.until, few):
+        return None
+    return scan_window(connection, chosen, limit)
+
+
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Read the whole window if it has few scores, or only low ones are searched for; otherwise, return None.
+    """Read the whole window if it has few scores; otherwise, return None.
 
     If rollups show many scores, they are not counted. If most of those are archived, a slower strategy is used.
     """
@@ -183,7 +200,7 @@ def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, f
     def is_large() -> bool:
         return count_rolled_scores(connection, *window) > few or has_more_scores(connection, window, few)
 
-    if not chosen.low and share(connection, ("large", window, few), is_large):
+    if share(connection, ("large", window, few), is_large):
         return None
     return scan_window(connection, chosen, limit)
 
@@ -277,4 +294,4 @@ def scan_some_values(connection: Connection, chosen: ScoreFilter, limit: int) ->
     return scan_by_value(connection, chosen, limit, [step for step, read in totals if not size or 2 * read < size])
 
 
-STRATEGIES: tuple[Strategy, ...] = (scan_small_window, scan_route, scan_some_values, scan_window)
+STRATEGIES: tuple[Strategy, ...] = (scan_low, scan_small_window, scan_route, scan_some_values, scan_window)

@@ -25,10 +25,12 @@ from germane.storage.answers.filter import (
     MatchSummary,
 )
 from germane.storage.answers.lowest_scores import (
+    FEW_LOW,
     IS_LOW,
     VALUE,
     ScoreFilter,
     find_lowest,
+    has_more_low,
     has_more_scores,
     lowest_first,
 )
@@ -47,6 +49,7 @@ from germane.storage.answers.search import (
 from germane.storage.archive.reader import open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching, within
+from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import EXCHANGES, SCORES
 from germane.storage.db.tables import exchange, score, scoring_task
 
@@ -360,17 +363,20 @@ def load_sample(
     """Return scores of some scorers, oldest first, and whether these are all. ``equal`` has the service and route.
 
     A large window is divided into equal parts, and the same number of rows is read from the time index in each. The
-    lowest scores of the first scorer are added from the index of low scores. Archived scores are not read.
+    lowest low scores of the first scorer are added. Archived scores are not read.
     """
     if not has_more_scores(connection, window, MAX_ROWS_READ):
         found = _read(connection, [window], scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
         if len(found) <= MAX_SCORES:
             return sorted(found, key=_BY_TIME), True
     # Scores of exactly 0, such as refusals, are at one height, so the sample has enough of them.
-    query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(IS_LOW, VALUE != 0)
-    query = query.where(*matching(score, scorer=scorers[0], **equal), *within(_MOMENT, *window))
-    query = query.order_by(VALUE).limit(MAX_LOWEST)
-    lowest = set(map(SampledScore._make, connection.execute(query).all()))
+    lowest: set[SampledScore] = set()
+    has_many = has_more_low(connection, scorers[0], *window, FEW_LOW)
+    value, moment = (score.c.value, Unindexed(_MOMENT)) if has_many else (VALUE, _MOMENT)
+    for part in (value < 0, value > 0):
+        query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(IS_LOW, part)
+        query = query.where(*matching(score, scorer=scorers[0], **equal), *within(moment, *window))
+        lowest.update(map(SampledScore._make, connection.execute(query.order_by(value).limit(MAX_LOWEST)).all()))
     since, length = window[0], (window[1] - window[0]) / SLICES
     starts = [since + number * length for number in range(SLICES)]
     parts = [(start, start + length) for start in starts]

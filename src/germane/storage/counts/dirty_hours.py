@@ -41,7 +41,7 @@ def write_pending(connection: Connection) -> None:
 
 def dirty_between(connection: Connection, since: datetime, until: datetime) -> list[datetime]:
     """Return the dirty hours that overlap the window ``[since, until)``, oldest first."""
-    # A page asks this for a dozen windows.
+    # A page asks this for a dozen windows, so all are read once. They are few, unless the worker was stopped for long.
     hours = share(connection, "dirty hours", lambda: connection.execute(_DIRTY).scalars().all())
     start = start_of_hour(since)
     return [hour for hour in hours if start <= hour < until]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, or_, select
 
+from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
+
 Conditions = list[ColumnElement[bool]]
+LOW_SQL: Final = f"label = '{LOWEST_BAND}' OR value < {LOW_SCORE} AND (label IS NULL OR label NOT IN {GRADES})"
+"""The same as ``Score.is_low``. Databases would not use the index of low scores if the condition had parameters."""
 
 
 def matching(table: FromClause, **values: Any) -> Conditions:

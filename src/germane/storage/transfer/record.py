@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
 
@@ -278,24 +277,24 @@ def _check_range(name: str, value: float | None, minimum: float) -> None:
 def _parse_row(part: str, content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{part} is missing or not an object")
-    if not _KNOWN[part].issuperset(content):
-        raise UsageError(f"unknown column {part}.{min(content.keys() - _KNOWN[part])!s:.50}")
-    return _READERS[part](content.get)
-
-
-def _parse_value(name: str, parse: Callable[[Any], Any], expected: str, default: Any, value: Any) -> Any:
-    """Return the value of a column, whose name includes that of the part, or its default."""
-    if value is None:
-        if default is _REQUIRED:
-            raise UsageError(f"{name} is missing")
-        return default
-    try:
-        parsed = parse(value)
-    except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{name} = {value!r:.60} is not {expected}") from None
-    if name.partition(".")[2] in _NAMES and len(parsed) > MAX_NAME_LENGTH:
-        raise UsageError(f"{name} is longer than {MAX_NAME_LENGTH} characters")
-    return parsed
+    if unknown := content.keys() - NAMES[part]:
+        raise UsageError(f"unknown column {part}.{min(unknown)!s:.50}")
+    row, get = dict[str, Any](), content.get
+    for name, parse, expected, default in _FIELDS[part]:
+        value = get(name)
+        if value is not None:
+            try:
+                row[name] = parse(value)
+            except (TypeError, ValueError, OverflowError):
+                raise UsageError(f"{part}.{name} = {value!r:.60} is not {expected}") from None
+        elif default is _REQUIRED:
+            raise UsageError(f"{part}.{name} is missing")
+        else:
+            row[name] = default
+    for name in _LIMITED[part]:
+        if len(row[name] or "") > MAX_NAME_LENGTH:
+            raise UsageError(f"{part}.{name} is longer than {MAX_NAME_LENGTH} characters")
+    return row
 
 
 def _parse_dropped(content: Any) -> DroppedCount:
@@ -378,32 +377,5 @@ def _field(column: Column[Any]) -> tuple[str, Callable[[Any], Any], str, Any]:
     return column.name, *parser, float(default.arg) if isinstance(column.type, Float) else int(default.arg)
 
 
-_VALID: Final = {
-    Text: "type(value) is str and value.isascii() and '\\0' not in value",
-    Float: "type(value) is float and isfinite(value)",
-    Boolean: "type(value) is bool",
-    Integer: f"type(value) is int and 0 <= value <= {MAX_INTEGER}",
-}
-"""Conditions that almost every value meets, and under which parsing does not change it."""
-
-
-def _reader(part: str) -> Callable[[Callable[[str], Any]], dict[str, Any]]:
-    """Compile a function that parses a row, given the function that returns the value of a column.
-
-    Calling a function for every value would take twice as long.
-    """
-    used: dict[str, Any] = {"isfinite": math.isfinite}
-    items = []
-    for column in COLUMNS[part]:
-        name, parse, expected, default = _field(column)
-        valid = next((text for type_, text in _VALID.items() if isinstance(column.type, type_)), "False")
-        limit = f" and len(value) <= {MAX_NAME_LENGTH}" if name in _NAMES else ""
-        is_none = "is None or" if column.nullable else "is not None and"
-        used[f"parse_{name}"] = partial(_parse_value, f"{part}.{name}", parse, expected, default)
-        items.append(f"{name!r}: value if (value := get({name!r})) {is_none} {valid}{limit} else parse_{name}(value)")
-    compiled = eval(f"lambda get: {{{', '.join(items)}}}", used)  # noqa: S307 - contains only names of our columns
-    return cast("Callable[[Callable[[str], Any]], dict[str, Any]]", compiled)
-
-
-_KNOWN: Final = {part: frozenset(names) for part, names in NAMES.items()}
-_READERS: Final = {part: _reader(part) for part in COLUMNS}
+_FIELDS: Final = {part: tuple(map(_field, columns)) for part, columns in COLUMNS.items()}
+_LIMITED: Final = {part: tuple(name for name in _NAMES if name in NAMES[part]) for part in COLUMNS}

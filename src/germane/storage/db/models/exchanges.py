@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint
 from sqlmodel import Field
 
-from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
+from germane.storage.db.conditions import LOW_SQL
 from germane.storage.db.models.base import Base, partial_index
 from germane.storage.db.types import Json, Key, UtcDateTime
 
@@ -26,7 +26,6 @@ LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer
     AND score.fingerprint = COALESCE(scoring_task.scored_as, scoring_task.fingerprint)
 """
 """One row per exchange and scorer, for people who read the database with SQL."""
-_IS_LOW: Final = f"label = '{LOWEST_BAND}' OR value < {LOW_SCORE} AND (label IS NULL OR label NOT IN {GRADES})"
 
 
 class ExchangeRow(Base, table=True):
@@ -153,7 +152,7 @@ class ScoreRow(Base, table=True):
         ),
         Index("ix_score_value", "value", "scorer", "started_at", "route", "label"),
         partial_index(
-            "ix_score_low", "started_at", "scorer", "service", "route", "fingerprint", "value", "label", where=_IS_LOW
+            "ix_score_low", "scorer", "started_at", "service", "route", "fingerprint", "value", "label", where=LOW_SQL
         ),
     )
 

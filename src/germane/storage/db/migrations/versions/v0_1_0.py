@@ -194,7 +194,7 @@ CREATE INDEX ix_scoring_task_state ON scoring_task (state, reason);
 CREATE INDEX ix_score_started_at
     ON score (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
 CREATE INDEX ix_score_value ON score (value, scorer, started_at, route, label);
-CREATE INDEX ix_score_low ON score (started_at, scorer, service, route, fingerprint, value, label)
+CREATE INDEX ix_score_low ON score (scorer, started_at, service, route, fingerprint, value, label)
     WHERE label = 'irrelevant' OR value < 0.5 AND (label IS NULL OR label NOT IN \
 ('relevant', 'mostly_relevant', 'partly_relevant', 'irrelevant', 'uncalibrated'));
 CREATE INDEX ix_feedback_comment ON feedback (created_at) WHERE comment IS NOT NULL;
