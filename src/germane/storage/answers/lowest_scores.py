@@ -19,7 +19,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, false, func, literal_column, or_, select
 
 from germane.score import NONCOMMITTAL
 from germane.storage.db.conditions import LOW_SQL, matching, within
@@ -31,7 +31,7 @@ from germane.storage.trends.time_ranges import DAY, down
 
 SMALL_WINDOW = 40_000
 """Maximum number of scores in a window for which the whole window is read."""
-FEW_LOW = 100_000
+FEW_LOW = 200_000
 """Maximum number of a scorer's low scores in a window for which all of them are read."""
 SMALL_ROUTE = 2_000
 """Maximum number of a route's exchanges in a window for which all their scores are read."""
@@ -48,6 +48,8 @@ Rows = list[RowMapping]
 VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 IS_LOW: ColumnElement[Any] = literal_column(f"({LOW_SQL})")
+UNINDEXED_LOW: ColumnElement[Any] = func.coalesce(IS_LOW, false())
+"""The same, but databases cannot use the index of low scores for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +79,14 @@ class ScoreFilter(ScoreCriteria):
     after: ScorePosition | None = None
     """Only scores after this position."""
 
-    def conditions(self, moment: ColumnElement[Any] = score.c.started_at) -> list[ColumnElement[bool]]:
-        """Return all conditions as SQL; ``moment`` is the expression for the answer time."""
+    def conditions(
+        self, moment: ColumnElement[Any] = score.c.started_at, is_low: ColumnElement[Any] = IS_LOW
+    ) -> list[ColumnElement[bool]]:
+        """Return all conditions as SQL, with these expressions for the answer time and for low scores."""
         named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
         conditions = [*self.window(moment), *matching(score, **named)]
         if self.low:
-            conditions.append(IS_LOW)
+            conditions.append(is_low)
         if self.refusals is not None:
             is_refusal = score.c.label == NONCOMMITTAL
             conditions.append(is_refusal if self.refusals else or_(score.c.label.is_(None), ~is_refusal))
@@ -243,7 +247,7 @@ def scan_by_value(
     connection: Connection, chosen: ScoreFilter, limit: int, steps: Sequence[int | None] = VALUE_SCAN_STEPS
 ) -> Rows | None:
     """Read scores in ascending order of value, in steps. Return None if all steps together find too few scores."""
-    conditions = chosen.conditions(Unindexed(score.c.started_at))
+    conditions = chosen.conditions(Unindexed(score.c.started_at), UNINDEXED_LOW)
     rows: Rows = []
     remaining = chosen.value_range()
     for count in steps:
@@ -261,7 +265,8 @@ def scan_by_value(
             equal: Rows = []
             scorer = chosen.scorer if chosen.scorer is not None else connection.execute(first).scalar_one()
             while scorer is not None:
-                equal += _fetch(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit - len(rows))
+                wanted = [*chosen.conditions(is_low=UNINDEXED_LOW), score.c.scorer == scorer]
+                equal += _fetch(connection, [same], wanted, limit - len(rows))
                 following = first.where(score.c.scorer > scorer)
                 scorer = None if chosen.scorer is not None else connection.execute(following).scalar_one()
             rows += lowest_first(equal, limit - len(rows))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import CompoundSelect, Connection, bindparam, func, select, union_all
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, bindparam, func, select, union_all
 
 from germane.exchange import Exchange
 from germane.score import Score, is_low_value
@@ -27,6 +27,7 @@ from germane.storage.answers.filter import (
 from germane.storage.answers.lowest_scores import (
     FEW_LOW,
     IS_LOW,
+    UNINDEXED_LOW,
     VALUE,
     ScoreFilter,
     find_lowest,
@@ -371,10 +372,12 @@ def load_sample(
             return sorted(found, key=_BY_TIME), True
     # Scores of exactly 0, such as refusals, are at one height, so the sample has enough of them.
     lowest: set[SampledScore] = set()
-    has_many = has_more_low(connection, scorers[0], *window, FEW_LOW)
-    value, moment = (score.c.value, Unindexed(_MOMENT)) if has_many else (VALUE, _MOMENT)
+    columns: tuple[ColumnElement[Any], ...] = (VALUE, _MOMENT, IS_LOW)
+    if has_more_low(connection, scorers[0], *window, FEW_LOW):
+        columns = (score.c.value, Unindexed(_MOMENT), UNINDEXED_LOW)
+    value, moment, is_low = columns
     for part in (value < 0, value > 0):
-        query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(IS_LOW, part)
+        query = select(_MOMENT, score.c.value, score.c.scorer, score.c.label).where(is_low, part)
         query = query.where(*matching(score, scorer=scorers[0], **equal), *within(moment, *window))
         lowest.update(map(SampledScore._make, connection.execute(query.order_by(value).limit(MAX_LOWEST)).all()))
     since, length = window[0], (window[1] - window[0]) / SLICES
