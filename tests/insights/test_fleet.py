@@ -159,6 +159,27 @@ def test_a_recent_drop_is_stated_over_the_hours_that_show_it(
     assert drop.levels[1].mean < 0.5
 
 
+def test_a_drop_on_a_route_with_few_answers_is_stated_over_up_to_two_days(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """In a day, it has fewer than 20 answers. Another route has enough."""
+    url = f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
+    rows = [("shop", "ask", index * DAY / 100, 0.7 + index % 5 / 50) for index in range(700)]
+    rows += [
+        ("shop", "rare", (index + 0.5) * DAY / 14, (0.1 if index < 26 else 0.8) + index % 5 / 50)
+        for index in range(140)
+    ]
+    with closing(TrackingStore(url, clock=lambda: NOW)) as store:
+        oldest_first = sorted(rows, key=lambda row: -row[2])
+        write(store, Random(1), [(service, route, NOW - age, level) for service, route, age, level in oldest_first])
+        context = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW)
+        verdict = load_fleet(context, view_of(DAY), NOW).verdict
+
+    assert verdict.places == (("shop", "rare"),)
+    assert verdict.movements[0].levels[1] is not None
+    assert 20 <= verdict.movements[0].levels[1].n <= 28
+
+
 def test_means_of_several_services_are_never_averaged() -> None:
     """Without a change, the sentence states no mean, because there is no common one."""
     verdict = build_verdict(of_service("shop", STEADY), of_service("billing", STEADY))

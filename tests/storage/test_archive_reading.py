@@ -17,6 +17,7 @@ from germane.annotation import Feedback
 from germane.score import UnscoredReason
 from germane.storage import AnswerFilter, ExportSelection, SamplingDecision, TrackingStore
 from germane.storage.answers import search, store_answers
+from germane.storage.archive.reader import archived_extent
 from germane.storage.db.tables import archived_day, feedback
 from germane.storage.retention import archiving
 from germane.storage.trends import usage
@@ -68,6 +69,19 @@ def test_archived_scores_do_not_thin_out_the_others_in_a_chart(
 
     assert is_complete
     assert len(scores) == len(rare)
+
+
+def test_the_extent_of_the_archive_covers_the_removed_parts_of_days(sqlite_archived: Copy) -> None:
+    """A window that begins after the removed part of a day, or ends with its beginning, does not overlap it."""
+    second, half = FIRST_DAY + timedelta(days=1), timedelta(hours=12)
+    with transaction(sqlite_archived.store) as connection:
+        last = archived_day.update().where(archived_day.c.day == second)
+        connection.execute(last.values(removed_before=second + half))
+
+        assert archived_extent(connection, FIRST_DAY, second + half) == (FIRST_DAY, second, set())
+        assert archived_extent(connection, FIRST_DAY, second) == (FIRST_DAY, FIRST_DAY, set())
+        assert archived_extent(connection, second, second + 2 * half) == (second, second, set())
+        assert archived_extent(connection, second + half, second + 9 * half) is None
 
 
 def read_pages(store: TrackingStore, chosen: AnswerFilter, limit: int) -> list[str]:

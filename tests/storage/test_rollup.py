@@ -52,6 +52,17 @@ def rollup_totals(store: TrackingStore, span: int = HOUR, dimension: str = "rout
     return int(n), float(total)
 
 
+def test_the_dirty_hours_of_a_window_are_those_that_overlap_it(store: TrackingStore, make: Make) -> None:
+    """The hour in which the window begins is one of them, and the one that begins with its end is not."""
+    hours = [dirty_hours.start_of_hour(make().started_at) + timedelta(hours=number) for number in range(5)]
+    with transaction(store) as connection:
+        dirty_hours.mark_dirty(connection, hours)
+        dirty_hours.write_pending(connection)
+
+        assert dirty_hours.dirty_between(connection, hours[1] + timedelta(minutes=9), hours[3]) == hours[1:3]
+        assert dirty_hours.dirty_between(connection, hours[4], hours[4] + timedelta(minutes=1)) == hours[4:]
+
+
 def test_concurrent_rollups_and_writers_lose_no_counts(migrated_url: str, make: Make, clock: Any) -> None:
     """With four writers and three rollup threads on the same hours, every score ends up in the sums."""
     done, problems = threading.Event(), list[BaseException]()
