@@ -272,9 +272,9 @@ def _row(found: Mapping[str, Any]) -> str:
     if not found["has_min_samples"]:
         return f"{head} - not enough data (need 20) - - {end}"
     low, high = found["interval"]
-    corrected = "" if found["correlation"] is None else f", corrected (r={found['correlation']:.2f})"
+    corrected = "" if found["correlation"] is None else f", corrected (r={found['correlation']:z.2f})"
     shares = f"{found['low_share']:.0%} {found['noncommittal_share']:.0%}"
-    return f"{head} {found['mean']:.3f} {low:.3f} to {high:.3f}{corrected} {shares} {end}"
+    return f"{head} {found['mean']:z.3f} {low:z.3f} to {high:z.3f}{corrected} {shares} {end}"
 
 
 def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSamples) -> None:
@@ -318,7 +318,7 @@ def _compare_corrected(views: Views) -> None:
     _same(views.trend(), found)
     for prefix in ("germane_", "germane_service_"):
         _same(_gauged(gauges, prefix, {"window": "24h", "newest": "true"}), found)
-    correction = f"corrected (r={found['correlation']:.2f})"
+    correction = f"corrected (r={found['correlation']:z.2f})"
     for address, tile in (("/", "Relevancy, 24 h: all routes"), ("/r/ask?window=24h", "Answer relevancy, 24 h")):
         shown = views.tiles(address)[tile]
         assert shown.startswith(

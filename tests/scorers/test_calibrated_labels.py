@@ -98,7 +98,7 @@ def test_a_label_without_a_calibration_never_contradicts_the_value(
 
     bands = ["relevant", "mostly_relevant", "partly_relevant", "irrelevant"]
     if found.label == UNCALIBRATED:
-        assert f"of 5, similarity {value:.2f}" in found.explanation
+        assert f"of 5, similarity {value:z.2f}" in found.explanation
     else:
         assert found.explanation == f"{MEANINGS[found.label]}. More."
         assert found.is_low == (value < LOW_SCORE)
@@ -116,7 +116,7 @@ def test_a_middle_rating_is_the_label_only_if_the_similarity_is_also_in_the_midd
     found = apply_calibration(score, {})
 
     assert found.label == label
-    finding = f"Labels disagree: judge 3 of 5, similarity {value:.2f}; run germane calibrate --save."
+    finding = f"Labels disagree: judge 3 of 5, similarity {value:z.2f}; run germane calibrate --save."
     assert found.explanation == (finding if label == UNCALIBRATED else "The answer only partly addresses the question.")
 
 
