@@ -2,7 +2,7 @@
 
 There are four strategies, each of which is fast in a different situation:
 
-- If the window has few low scores, and only these are searched for, read all of them through the index of low scores.
+- If only low scores are searched for, and the window has few of them, read all of these through their index.
 - If the window has few scores, read all of them through the time index.
 - If the route has few exchanges in the window, read their scores.
 - If the window has many scores, many of the lowest scores overall are in it: read the value index in ascending order.

@@ -364,7 +364,7 @@ def load_sample(
     """Return scores of some scorers, oldest first, and whether these are all. ``equal`` has the service and route.
 
     A large window is divided into equal parts, and the same number of rows is read from the time index in each. The
-    lowest low scores of the first scorer are added. Archived scores are not read.
+    lowest of the first scorer's low scores are added. Archived scores are not read.
     """
     if not has_more_scores(connection, window, MAX_ROWS_READ):
         found = _read(connection, [window], scorers, equal, MAX_ROWS_READ, MAX_SCORES + 1)
